@@ -42,9 +42,9 @@ quick: ## build and test with gcc alone
 	$(call check,dev)
 
 soak: ## run the tests with their full counts, plainly and under asan; fuzz for ten minutes
-	tools/setup build test bench package
+	tools/setup build test bench deb rpm image package
 	$(call build,soak) && $(NOASLR) ctest --preset soak -j $(JOBS)
-	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^e2e/'
+	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^(e2e|cli)/'
 	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 -DBECALM_FUZZ_SEED=0 && cmake --build --preset fuzz -j $(JOBS) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
@@ -74,34 +74,34 @@ install: ## install the command, headers and libraries (PREFIX=/usr/local, DESTD
 
 VERSION := $(shell sed -n 's/.*BECALM_VERSION *"\(.*\)".*/\1/p' include/becalm/version.h)
 DIST := $(CURDIR)/build/dist
-package = tools/setup build package && $(call build,release) && mkdir -p $(DIST)
+package = tools/setup build $(1) && $(call build,release) && mkdir -p $(DIST)
 sums = cd $(DIST) && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS && echo "in build/dist:" && cat SHA256SUMS
 
 dist: ## write the sources, a bill of materials and checksums to build/dist
-	$(package)
+	$(call package)
 	git archive --format=tar.gz --prefix=becalm-$(VERSION)/ -o $(DIST)/becalm-$(VERSION).tar.gz HEAD
 	tools/sbom build/release/becalm >$(DIST)/becalm-$(VERSION).cdx.json
 	$(sums)
 
 deb: ## write packages for Debian and Ubuntu to build/dist
-	$(package)
+	$(call package,deb)
 	cd build/release && cpack -G DEB -B package-deb && cp package-deb/*.deb $(DIST)
 	$(sums)
 
 rpm: ## write packages for Fedora and its kin to build/dist
-	$(package)
+	$(call package,rpm)
 	cd build/release && cpack -G RPM -B package-rpm && cp package-rpm/*.rpm $(DIST)
 	$(sums)
 
 image: ## build the image becalm:VERSION with buildah, and write it to build/dist
-	$(package)
+	$(call package,image)
 	rm -rf build/image && tools/image-root build/release/becalm build/image/root
 	buildah build -q -t becalm:$(VERSION) -f Containerfile build/image
 	rm -f $(DIST)/becalm-$(VERSION).oci.tar && buildah push -q becalm:$(VERSION) oci-archive:$(DIST)/becalm-$(VERSION).oci.tar:becalm:$(VERSION)
 	$(sums)
 
 bundle: ## write a folder that runs on any Linux of this processor, as a tarball to build/dist
-	$(package)
+	$(call package)
 	rm -rf build/bundle && tools/bundle build/release/becalm build/bundle/becalm-$(VERSION)
 	tar -C build/bundle -czf $(DIST)/becalm-$(VERSION)-linux-$(shell uname -m).tar.gz becalm-$(VERSION)
 	$(sums)

@@ -51,7 +51,8 @@ function(becalm_pytests folder)
     if(BECALM_SANITIZE)
         set(chain 6)
     endif()
-    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_CHAIN_SECONDS=${chain})
+    # Python keeps what it has compiled: else each test would compile pytest's view of itself and of its helpers again.
+    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_CHAIN_SECONDS=${chain} PYTHONDONTWRITEBYTECODE=)
     set(timeout 900) # a guard, not a claim
     if(BECALM_SANITIZE)
         list(APPEND environment BECALM_SANITIZED=1) # what depends on speed asks for less
@@ -65,7 +66,7 @@ function(becalm_pytests folder)
             continue()
         endif()
         set(name ${folder}/${name})
-        add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -B -m pytest -q -p no:cacheprovider ${source})
+        add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -m pytest -q -p no:cacheprovider ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${environment}")
     endforeach()
 endfunction()

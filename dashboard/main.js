@@ -8,7 +8,9 @@ import { announce, attribute, fill, h, text } from "./dom.js";
 import { ago, duration } from "./format.js";
 import { Live } from "./live.js";
 import { placeOf } from "./place.js";
+import { ConnectionsView, certificateNotices } from "./connections.js";
 import { DecisionsView } from "./decisions.js";
+import { FleetView } from "./fleet.js";
 import { PolicyView } from "./policy.js";
 import { ServiceView } from "./service.js";
 import { ServicesView } from "./services.js";
@@ -34,6 +36,8 @@ let state = null; // of the gateway, without its services
 function viewOf(place) {
   if (place.page === "service") return new ServiceView(page, place.name, place.query);
   if (place.page === "decisions") return new DecisionsView(page, place.query);
+  if (place.page === "fleet") return new FleetView(page);
+  if (place.page === "connections") return new ConnectionsView(page);
   if (place.page === "policy") return new PolicyView(page, place.query);
   return new ServicesView(page);
 }
@@ -62,6 +66,7 @@ function show() {
 
 function showAbout() {
   if (state === null) return;
+  document.querySelector('nav a[data-page="fleet"]').hidden = state.stores === undefined; // it shares nothing
   const said = [
     `${state.policy}`,
     `role ${state.role}`,
@@ -80,6 +85,9 @@ function showNotices() {
     const where = fault.endpoint ? `${fault.service} ${fault.endpoint}` : fault.service;
     const ends = duration(Math.ceil(fault.endsInMs / 1000) * 1000);
     notices.push(h("p", { class: "notice" }, `△ A fault on order is in force: ${fault.name} (${fault.fault} of ${where}, towards ${fault.towards}). It ends in ${ends}, or with becalm fault clear.`));
+  }
+  for (const { weight, said } of certificateNotices(state?.tls, Date.now())) {
+    notices.push(h("p", { class: weight === "critical" ? "notice bad" : "notice" }, said, " ", h("a", { href: "#/connections" }, "Connections")));
   }
   if (state !== null && !state.reload.successful && !page.view?.tellsReload) {
     const why = state.reload.why ?? "see its log";

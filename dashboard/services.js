@@ -110,7 +110,7 @@ class Row {
   }
 }
 
-class Tile {
+export class Tile {
   constructor(label, note, slot) {
     this.value = h("span", { class: "tile-value" }, NONE);
     this.spark = slot && new Sparkline({ width: 120, height: 26, slot });

@@ -8,7 +8,7 @@ const has = (state) => ({ breakers }) => breakers.includes(state);
 
 /** Each is found in {sum, refused, breakers, overloaded, hosts, usable, ejected, unhealthy}; `sum` is of the last seconds, see live.js. */
 export const TROUBLES = [
-  { weight: "critical", word: "forced open", sign: "■", sentence: "somebody has ordered a breaker to refuse everything", is: has("FORCED_OPEN") },
+  { weight: "critical", word: "forced open", sign: "■", sentence: "an operator has ordered a breaker to refuse everything", is: has("FORCED_OPEN") },
   { weight: "critical", word: "breaker open", sign: "■", sentence: "a breaker refuses calls until its next probes succeed", is: has("OPEN") },
   { weight: "critical", word: "no usable host", sign: "✗", sentence: "every host is ejected, unhealthy, unresolved or asks for quiet", is: ({ hosts, usable }) => hosts > 0 && usable === 0 },
   { weight: "critical", word: "retry storm", sign: "▲", sentence: "more than half of the attempts are retries", is: ({ sum }) => above(sum.retries, 50, sentOf(sum)) },

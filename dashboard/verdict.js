@@ -81,7 +81,7 @@ function breakerSaid(endpoints, open, now) {
   if (open.length === 0) return null;
   const forced = open.find((each) => each.breaker.state === "FORCED_OPEN");
   const of = (each) => (endpoints.length > 1 && open.length < endpoints.length ? `the breaker of ${each.name}` : "the breaker");
-  if (forced) return `somebody has forced ${of(forced)} open`;
+  if (forced) return `an operator has forced ${of(forced)} open`;
   const { breaker } = open[0];
   const since = breaker.since === undefined ? undefined : new Date(breaker.since).getTime();
   const asked = breaker.probesFailed ?? 0;

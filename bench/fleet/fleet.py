@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Real gateways that share a budget through a real Redis, counted at the service: retries of each second against the budget.
 
-    bench/fleet/fleet.py BECALM [--gateways 20] [--rate 1000] [--seconds 30] [--fault none|kill|stop|flush|old]
+    bench/fleet/fleet.py BECALM [--gateways 20] [--rate 1000] [--seconds 30] [--fault none|kill|stop|flush|old|late]
 
-Every call fails and may be retried three times, so that all the budget is wanted. The fault comes after a third of the time; a killed store comes
-back 3 s later (empty, or with `old` from a file of that moment), a stopped one goes on after 8 s.
+Every call fails and may be retried three times, so that all the budget is wanted. The fault comes after 13 s; a killed store comes back 3 s later (empty, or
+with `old` from a file that was 10 s old when it died), a stopped one goes on after 8 s, and `late` answers take half a second for 8 s. Seconds are counted from
+the fault: second 0 is the first one of it. bench/fleet/beside.py sets the same beside the simulator.
 """
 
 import argparse
 import asyncio
+import math
 import os
 import pathlib
 import signal
@@ -33,7 +35,7 @@ services:
     maxRetries: 3
     initialDelay: 1ms
     maxDelay: 2ms
-    budget: {{kind: none, shared: {{percent: 20}}}}
+    budget: {{kind: none, shared: {{percent: {percent}}}}}
 """
 
 
@@ -43,11 +45,14 @@ def free_port():
         return taken.getsockname()[1]
 
 
-class Service(asyncio.Protocol):
-    """Answers 503 to everything; counts first attempts and retries by second."""
+FAULT_AT = 13  # seconds
 
-    firsts = {}
-    retries = {}
+
+class Service(asyncio.Protocol):
+    """Answers 503 to everything; notes when first attempts and retries came."""
+
+    firsts = []
+    retries = []
 
     def connection_made(self, transport):
         self.transport, self.rest = transport, b""
@@ -57,19 +62,17 @@ class Service(asyncio.Protocol):
         while b"\r\n\r\n" in self.rest:
             head, self.rest = self.rest.split(b"\r\n\r\n", 1)
             retry = b"x-envoy-attempt-count: 1\r\n" not in head.lower() + b"\r\n"
-            counts = Service.retries if retry else Service.firsts
-            second = int(time.monotonic())
-            counts[second] = counts.get(second, 0) + 1
+            (Service.retries if retry else Service.firsts).append(time.monotonic())
             self.transport.write(b"HTTP/1.1 503 no\r\ncontent-length: 0\r\n\r\n")
 
 
-async def caller(port, rate, until):
+async def caller(port, rate, until, path="/"):
     """One client of one gateway: so many calls a second, one after the other on one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     due = time.monotonic()
     sent = 0
     while time.monotonic() < until:
-        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
         if length:
@@ -79,6 +82,35 @@ async def caller(port, rate, until):
         await asyncio.sleep(max(0, due - time.monotonic()))
     writer.close()
     return sent
+
+
+class Relay:
+    """Stands between the gateways and the store; answers may be late."""
+
+    def __init__(self, to):
+        self.port, self.to, self.delay = free_port(), to, 0.0
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.carry, "127.0.0.1", self.port)
+        return self
+
+    async def carry(self, reader, writer):
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.to)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(self.pump(reader, far_writer, False), self.pump(far_reader, writer, True), return_exceptions=True)
+
+    async def pump(self, source, sink, answers):
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        try:
+            while chunk := await source.read(65536):
+                due = max(due, loop.time() + (self.delay if answers else 0))  # each is late by as much, and none overtakes
+                loop.call_at(due, sink.write, chunk)
+        finally:
+            loop.call_at(due, sink.close)
 
 
 class Store:
@@ -94,17 +126,30 @@ class Store:
             link.sendall(command.encode() + b"\r\n")
             return link.recv(100)
 
-    async def suffer(self, fault):
+    async def suffer(self, fault, relay):
+        """Returns when the fault began."""
+        if fault == "old":
+            await asyncio.sleep(FAULT_AT - 10)
+            self.says("SAVE")
+            await asyncio.sleep(10)
+        else:
+            await asyncio.sleep(FAULT_AT)
+        begun = time.monotonic()
+        asyncio.get_running_loop().create_task(self.befall(fault, relay))
+        return begun
+
+    async def befall(self, fault, relay):
         if fault == "flush":
             self.says("FLUSHALL")
+        elif fault == "late":
+            relay.delay = 0.5
+            await asyncio.sleep(8)
+            relay.delay = 0.0
         elif fault == "stop":
             self.process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(8)
             self.process.send_signal(signal.SIGCONT)
         elif fault in ("kill", "old"):
-            if fault == "old":
-                self.says("SAVE")
-                await asyncio.sleep(10)
             self.process.kill()
             self.process.wait()
             await asyncio.sleep(3)
@@ -112,8 +157,11 @@ class Store:
 
 
 async def run(options, folder):
+    """[(second from the fault, first attempts, retries)], and how many calls were made."""
+    Service.firsts, Service.retries = [], []
     store = Store(folder)
     store.start()
+    relay = await Relay(store.port).start()
     service = free_port()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(Service, "127.0.0.1", service)
@@ -122,25 +170,17 @@ async def run(options, folder):
         for n in range(options.gateways):
             ports.append(free_port())
             path = folder / f"{n}.yaml"
-            path.write_text(POLICY.format(listen=ports[-1], redis=store.port, service=service))
+            path.write_text(POLICY.format(listen=ports[-1], redis=relay.port if options.fault == "late" else store.port, service=service, percent=20))
             gateways.append(subprocess.Popen([options.becalm, "proxy", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         await asyncio.sleep(2)
         begun = time.monotonic()
         tasks = [caller(port, options.rate / options.gateways, begun + options.seconds) for port in ports]
         work = asyncio.gather(*tasks)
-        if options.fault != "none":
-            await asyncio.sleep(options.seconds / 3)
-            await store.suffer(options.fault)
+        zero = begun + FAULT_AT if options.fault == "none" else await store.suffer(options.fault, relay)
         calls = await work
-        print("second  calls  retries  of the budget")
-        shares = []
-        for second in range(int(begun) + 1, int(begun) + int(options.seconds)):
-            firsts, retries = Service.firsts.get(second, 0), Service.retries.get(second, 0)
-            shares.append(retries / max(1, 0.2 * firsts))
-            print(f"{second - int(begun):6} {firsts:6} {retries:8}  {shares[-1]:.3f}")
-        firsts, retries = sum(Service.firsts.values()), sum(Service.retries.values())
-        print(f"{sum(calls)} calls, {retries} retries: {retries / firsts / 0.2:.3f} of the budget; worst second after the first two {max(shares[2:]):.3f}")
+        return seconds_of(zero, begun, begun + options.seconds), sum(calls)
     finally:
+        relay.server.close()
         for each in gateways:
             each.terminate()
         for each in gateways:
@@ -150,17 +190,42 @@ async def run(options, folder):
         server.close()
 
 
+def seconds_of(zero, begun, ended):
+    """Whole seconds alone."""
+    first, last = math.ceil(begun - zero), math.floor(ended - zero)
+    count = {second: [0, 0] for second in range(first, last)}
+    for kind, times in enumerate((Service.firsts, Service.retries)):
+        for each in times:
+            second = math.floor(each - zero)
+            if second in count:
+                count[second][kind] += 1
+    return [(second, *count[second]) for second in sorted(count)]
+
+
+def share(firsts, retries):
+    return retries / max(1, 0.2 * firsts)
+
+
+def measure(options):
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(run(options, pathlib.Path(folder)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("becalm")
     parser.add_argument("--gateways", type=int, default=20)
     parser.add_argument("--rate", type=float, default=1000)
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--fault", choices=["none", "kill", "stop", "flush", "old"], default="none")
+    parser.add_argument("--fault", choices=["none", "kill", "stop", "flush", "old", "late"], default="none")
     options = parser.parse_args()
     options.becalm = os.path.abspath(options.becalm)
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(options, pathlib.Path(folder)))
+    rows, calls = measure(options)
+    print("second  calls  retries  of the budget")
+    for second, firsts, retries in rows:
+        print(f"{second:6} {firsts:6} {retries:8}  {share(firsts, retries):.3f}")
+    whole = share(sum(row[1] for row in rows), sum(row[2] for row in rows))
+    print(f"{calls} calls: {whole:.3f} of the budget; worst second after the first two {max(share(*row[1:]) for row in rows[2:]):.3f}")
 
 
 if __name__ == "__main__":

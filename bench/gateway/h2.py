@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """What a request of HTTP/2 through the gateway takes that no noise touches: user instructions (cachegrind) and system calls (strace), with
 bench/gateway/policy.yaml on, by h2load with 8 connections of 16 streams. Instructions are a long run less a short one, so that
-start, end and handshakes are not in them.
+start, end and handshakes are not in them. HAProxy, nginx and floor.c (the protocols
+and nothing else) are counted in the same way if they are asked for.
 
-    bench/gateway/h2.py --becalm build/release/becalm --programs build/release/bench/gateway"""
+    bench/gateway/h2.py --becalm build/release/becalm --programs build/release/bench/gateway [--peer haproxy --peer nginx --peer floor]"""
 
 import argparse
+import itertools
 import pathlib
 import re
 import signal
@@ -26,6 +28,49 @@ CASES = {
     "h2c to h2c": (False, "h2", []),
     "gRPC unary, h2c to h2c": (False, "h2", ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d"]),
 }
+PEERS = {"haproxy": ["haproxy", "-db", "-f"], "nginx": ["nginx", "-c"], "floor": ["floor"]}
+HAPROXY = """global
+    nbthread 1
+    maxconn 1000
+    no strict-limits
+defaults
+    mode http
+    timeout connect 1s
+    timeout client 60s
+    timeout server 16s
+    timeout http-keep-alive 60s
+    http-reuse always
+    option redispatch
+    retries 2
+    retry-on conn-failure empty-response response-timeout 502 503 504
+listen race
+    bind {listen}
+    server one {host} {server}
+"""
+NGINX = """daemon off;
+master_process off;
+worker_processes 1;
+error_log stderr warn;
+pid nginx.pid;
+events {{ worker_connections 1000; }}
+http {{
+    access_log off;
+    keepalive_timeout 60s;
+    keepalive_requests 1000000000;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    upstream backend {{ server {host}; keepalive 1024; keepalive_requests 1000000000; }}
+    server {{
+        listen {listen};
+        {certificate}
+        http2_max_requests 1000000000;
+        location / {{ {passes} }}
+    }}
+}}
+"""
 
 
 def free_port():
@@ -35,7 +80,7 @@ def free_port():
 
 
 def wait_for(port, process):
-    for _ in range(600):
+    for _ in range(3000):  # under valgrind, beside other work, it takes a while
         if process.poll() is not None:
             raise SystemExit(f"{process.args[0]} ended with {process.returncode}")
         with socket.socket() as probe:
@@ -57,8 +102,8 @@ def stop(process):
 
 
 class Stage:
-    def __init__(self, arguments, folder, case):
-        self.folder, self.becalm = folder, arguments.becalm
+    def __init__(self, arguments, folder, case, peer=None):
+        self.folder, self.becalm, self.programs, self.peer = folder, arguments.becalm, arguments.programs, peer
         self.tls, self.spoken, self.more = CASES[case]
         self.host = free_port()
         (folder / "200").write_bytes(b"x" * 200)
@@ -69,20 +114,51 @@ class Stage:
 
     def gateway(self, under):
         port = free_port()
+        command = self.ours(port) if self.peer is None else self.theirs(port)
+        self.log = open(self.folder / "log", "w+")
+        return start([*under, *command], port, self.log), port
+
+    def theirs(self, port):
+        if self.peer == "floor":  # bench/gateway/floor.c: nghttp2, OpenSSL, epoll, and nothing else
+            files = [str(each) for each in self.files()] if self.tls else []
+            return [str(self.programs / "floor"), "h2", self.spoken, f"127.0.0.1:{port}", f"127.0.0.1:{self.host}", *files]
+        path = self.folder / f"{self.peer}.conf"
+        path.write_text(self.haproxy(port) if self.peer == "haproxy" else self.nginx(port))
+        return [*PEERS[self.peer], str(path), *(["-p", str(self.folder)] if self.peer == "nginx" else [])]
+
+    def haproxy(self, port):
+        cert, key = self.files()
+        (self.folder / "both.pem").write_bytes(cert.read_bytes() + key.read_bytes())
+        listen = f"127.0.0.1:{port} " + (f"ssl crt {self.folder}/both.pem alpn h2,http/1.1" if self.tls else "proto h2")
+        return HAPROXY.format(listen=listen, host=f"127.0.0.1:{self.host}", server="proto h2" if self.spoken == "h2" else "")
+
+    def nginx(self, port):
+        cert, key = self.files()
+        by_h1 = 'proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection "";'
+        return NGINX.format(
+            host=f"127.0.0.1:{self.host}",
+            listen=f"127.0.0.1:{port} http2" + (" ssl" if self.tls else ""),
+            certificate=f"ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {cert}; ssl_certificate_key {key};" if self.tls else "",
+            passes="grpc_pass grpc://backend;" if self.spoken == "h2" else by_h1,
+        )
+
+    def ours(self, port):
         listen = f"{{address: '127.0.0.1:{port}', protocols: [h2, h1]{self.certificate()}}}"
         sets = [f"listen={listen}", "admin=none", f"services.backend.hosts=['127.0.0.1:{self.host}']", f"services.backend.protocol={self.spoken}"]
-        command = [*under, str(self.becalm), "proxy", *(word for each in sets for word in ("--set", each)), str(HERE / "policy.yaml")]
-        self.log = open(self.folder / "log", "w+")
-        return start(command, port, self.log), port
+        return [str(self.becalm), "proxy", *(word for each in sets for word in ("--set", each)), str(HERE / "policy.yaml")]
 
     def certificate(self):
         if not self.tls:
             return ""
+        cert, key = self.files()
+        return f", tls: {{certificates: [{{cert: {cert}, key: {key}}}]}}"
+
+    def files(self):
         cert, key = self.folder / "cert.pem", self.folder / "key.pem"
         if not cert.exists():
             made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"]
             subprocess.run([*made, "-keyout", key, "-out", cert, "-days", "2"], check=True, capture_output=True)
-        return f", tls: {{certificates: [{{cert: {cert}, key: {key}}}]}}"
+        return cert, key
 
     def ask(self, port, count):
         more = [*self.more, str(self.folder / "message")] if self.more else []
@@ -119,14 +195,15 @@ def main():
     parser.add_argument("--becalm", type=pathlib.Path, required=True)
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="where `backend` is")
     parser.add_argument("--case", choices=CASES, action="append")
+    parser.add_argument("--peer", choices=PEERS, action="append", default=[], help="counted, too")
     arguments = parser.parse_args()
-    print(f"{'case':<26}{'instructions':>14}{'system calls':>14}")
-    for case in arguments.case or CASES:
+    print(f"{'case':<26}{'program':<10}{'instructions':>14}{'system calls':>14}")
+    for case, peer in itertools.product(arguments.case or CASES, [None, *arguments.peer]):
         with tempfile.TemporaryDirectory() as folder:
-            stage = Stage(arguments, pathlib.Path(folder), case)
+            stage = Stage(arguments, pathlib.Path(folder), case, peer)
             try:
                 instructions = (stage.instructions(LONG) - stage.instructions(SHORT)) / (LONG - SHORT)
-                print(f"{case:<26}{instructions:>14,.0f}{stage.system_calls():>14.2f}", flush=True)
+                print(f"{case:<26}{peer or 'becalm':<10}{instructions:>14,.0f}{stage.system_calls():>14.2f}", flush=True)
             finally:
                 stop(stage.backend)
 

@@ -513,6 +513,10 @@ void service_turn(struct service *service, const struct scenario_fault *fault, b
     case FAULT_CUT_CALLERS:
     case FAULT_SURGE: /* the calls have it already */
     case FAULT_STORE:
+    case FAULT_KILL_STORE:
+    case FAULT_HANG_STORE:
+    case FAULT_EMPTY_STORE:
+    case FAULT_LOSE_CONNECTIONS: /* plan_check() has refused them */
         break;
     case FAULT_SWALLOW:
         service->swallows = on;

@@ -217,7 +217,10 @@ static void faults_begin(struct stage *stage)
 
 static void fault_check(const struct scenario *plan, const struct scenario_fault *fault)
 {
-    if (fault->kind == FAULT_CUT_CALLERS || fault->kind == FAULT_STORE || fault->from != NULL) {
+    bool of_store = fault->kind == FAULT_STORE || fault->kind == FAULT_KILL_STORE || fault->kind == FAULT_HANG_STORE ||
+                    fault->kind == FAULT_EMPTY_STORE;
+    if (fault->kind == FAULT_CUT_CALLERS || of_store || fault->kind == FAULT_LOSE_CONNECTIONS || fault->from != NULL ||
+        plan->shared) {
         give_up("such a fault can't be staged", fault->name);
     }
     if (fault->kind == FAULT_SWALLOW && plan->pool_max == 0) {

@@ -37,19 +37,19 @@
  *     step      drives a state machine
  *     new,free  make and end an object on the heap; the wrapper in run.h has such
  *     load      makes a config from a policy file, on the heap too, or says all that is wrong with it (config.h)
- *     parse     makes a value of text that anybody may have written, or refuses it
+ *     parse     makes a value of untrusted text, or refuses it
  *     write     makes text of a value, in the caller's memory
  *
  * MEMORY belongs to the caller. Fields are public for size and embedding only; touch them through the functions, unless
- * a comment says that they may be read. Objects are ready after init and need no destructor: when nobody uses one any
- * more, reuse or free its memory. What has bytes() wants its memory aligned to 64. Do not copy or move an object that
- * is in use. No object keeps a pointer to a policy, with one exception: a call keeps the policy of its init until its
- * end.
+ * a comment says that they may be read. Objects are ready after init and need no destructor: when no thread uses one
+ * any more, reuse or free its memory. What has bytes() wants its memory aligned to 64. Do not copy or move an object
+ * that is in use. No object keeps a pointer to a policy, with one exception: a call keeps the policy of its init until
+ * its end.
  *
  * THREADS. A call, its event and its action belong to one thread at a time. What calls share (budget, breaker,
  * throttle, rate, limit, gate, hedge, lease, mark, sketch, window, hosts) is safe from any number of threads without
- * locks. A policy is a value: nobody may change it while somebody reads it. becalm_moment.cell spreads statistics over
- * threads: give every thread a number of its own; a wrong number is slower, and still right.
+ * locks. A policy is a value: no thread may change it while another reads it. becalm_moment.cell spreads statistics
+ * over threads: give every thread a number of its own; a wrong number is slower, and still right.
  *
  * ERRORS, VERDICTS AND BUGS are three things. An error is an int, 0 or one of BECALM_E... (base.h), and comes from what
  * reads policies. A verdict is no error: a refusal is an action with a reason (reason.h), the same word in logs,

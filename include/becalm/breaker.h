@@ -45,7 +45,7 @@ struct becalm_breaker_policy {
     bool per_attempt; /* record every attempt instead of every call */
     enum becalm_breaker_mode mode;
     uint32_t failure_share_ppm;          /* RATE: opens at this share or above, 1,000,000 */
-    uint32_t slow_share_ppm;             /* RATE: likewise for slow calls; BECALM_BREAKER_SLOW_OFF */
+    uint32_t slow_share_ppm;             /* RATE: the same for slow calls; BECALM_BREAKER_SLOW_OFF */
     becalm_ns slow_after;                /* a call that takes this long is slow, 60 s */
     enum becalm_window_kind window_kind; /* TIME */
     uint32_t window_size;                /* COUNT: calls; TIME: seconds; 10 */
@@ -95,7 +95,7 @@ BECALM_API size_t becalm_breaker_bytes(const struct becalm_breaker_policy *, uin
 BECALM_API struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_breaker_policy *,
                                                       uint32_t cells);
 
-/* For memory that somebody else may have damaged, like a file that processes share: is what lies there a breaker of
+/* For memory that another process may have damaged, like a file that processes share: is what lies there a breaker of
  * this very policy, which can be used without harm? The memory is as large and aligned as for init. */
 BECALM_API bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy *, uint32_t cells,
                                      becalm_ns now);

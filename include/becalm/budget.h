@@ -54,9 +54,9 @@ struct becalm_budget_policy {
     uint32_t max_share_ppm;   /* adaptive: 300,000; at most 1,000,000 */
     uint32_t capacity;        /* tokens: 50; aws: 500; whole tokens, 1 to 1,000,000 */
     uint32_t refill_per_second; /* tokens: 20; at most 1,000,000; 0: never refilled */
-    becalm_ns refill_every;    /* tokens: not 0: one token comes back in so long, whatever refill_per_second says; 0; at
-                                  most a day, and 100 years for the whole capacity */
-    uint32_t max_tokens_milli; /* grpc: 10,000 (10 tokens); 1 to 1,000,000 */
+    becalm_ns refill_every; /* tokens: not 0: one token comes back in so long, and refill_per_second is ignored; 0; at
+                               most a day, and 100 years for the whole capacity */
+    uint32_t max_tokens_milli;  /* grpc: 10,000 (10 tokens); 1 to 1,000,000 */
     uint32_t token_ratio_milli; /* grpc: 100 (0.1); 1 to 1,000,000 */
     uint32_t retry_cost;        /* aws: 5; 1 to the capacity */
     uint32_t timeout_cost;      /* aws: 10; 1 to the capacity */
@@ -101,8 +101,8 @@ BECALM_API size_t becalm_budget_bytes(const struct becalm_budget_policy *, uint3
 /* Makes a budget in `memory`, which is 64-aligned and of becalm_budget_bytes(). The policy must pass its check. */
 BECALM_API struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budget_policy *, uint32_t cells);
 
-/* For memory that somebody else may have damaged, like a file that processes share: is what lies there a budget of this
- * very policy, which can be used without harm? The memory is as large and aligned as for init. */
+/* For memory that another process may have damaged, like a file that processes share: is what lies there a budget of
+ * this very policy, which can be used without harm? The memory is as large and aligned as for init. */
 BECALM_API bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *, uint32_t cells,
                                     becalm_ns now);
 

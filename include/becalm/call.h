@@ -89,7 +89,7 @@ struct becalm_request {
     becalm_ns deadline_at;   /* the caller's, absolute; 0 or BECALM_NEVER: none */
     bool idempotent;         /* its method says that doing it twice is safe */
     bool keyed;              /* it carries an idempotency key */
-    bool once;               /* once sent it is never repeated, whatever method, key and policy say */
+    bool once;               /* once sent it is never repeated, though method, key and policy would allow it */
     bool not_replayable;     /* its body can be sent only once */
     bool streams;            /* its body is sent as the caller brings it: until SENT only the caller's own deadline
                                 counts, since a slow caller is not the callee's fault */
@@ -99,7 +99,7 @@ struct becalm_request {
     bool attempt_from_above; /* it is an attempt of a layer above that counts them: what goes beside an overdue one is
                                 first for that to send */
     struct becalm_queue *queue;     /* this worker's queue at the target's gate; NULL: can't wait */
-    uint64_t flow;                  /* who calls, for what is shared out among clients; 0: nobody in particular */
+    uint64_t flow;                  /* which client calls, for the parts that clients share; 0: no client is known */
     struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
     bool lines_shared;              /* threads share both under a lock of the driver's; see becalm_call_in_line() */
     void *owner;                    /* the driver's, for becalm_ticket.owner and becalm_berth.owner */
@@ -255,8 +255,8 @@ BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
  * beginning, as any other. What is on its way goes on to be timed from SENT. */
 BECALM_API void becalm_call_streamed(struct becalm_call *, becalm_ns now);
 
-/* The attempt in this slot got a connection of its own: its host accepts. True: nobody did before, and calls are parked
- * for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */
+/* The attempt in this slot got a connection of its own: its host accepts. True: no host did before, and calls are
+ * parked for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */
 BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm_ns now);
 
 /* The attempt in this slot goes to this host of the target and not to the one that the action named, say because it
@@ -265,7 +265,8 @@ BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_
 
 /* The attempt in this slot waits in a line of the program's own, for a connection that others have or are making:
  * nothing of it has reached its host, nor is about to. At `leave_at`, or at the deadline if that comes before, the call
- * ends with NO_CONNECTION, or goes on without it if others fly; nobody counts it as the callee's timeout. */
+ * ends with NO_CONNECTION, or goes on without it if other attempts are in flight; it does not count as a timeout of the
+ * callee. */
 BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 
 /* Its turn has come: the attempt's own time begins now, within the deadline. Returns when that will be over, as the

@@ -52,7 +52,7 @@ enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECA
 enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
 enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
 
-/* Which fields tell hosts who asked: none is said of the clients of a sidecar, all of those of a gateway. */
+/* Which fields tell hosts about the client: of a sidecar's clients none, of a gateway's all. */
 enum becalm_forwarded {
     BECALM_FORWARDED_AUTO,
     BECALM_FORWARDED_ALL,
@@ -93,6 +93,9 @@ enum becalm_listener_role { BECALM_LISTENER_ROLE_AUTO, BECALM_LISTENER_ROLE_GATE
 #define BECALM_LISTENER_SHARED UINT32_MAX
 
 /* One address that clients come in by. */
+/* Whether requests for hosts that no service names may be passed on there: auto is for the program beside a sidecar. */
+enum becalm_listener_unlisted { BECALM_UNLISTED_AUTO, BECALM_UNLISTED_PASS, BECALM_UNLISTED_REFUSE };
+
 struct becalm_listener {
     const char *address; /* "127.0.0.1:8080", "unix:/path" */
     const char *file;    /* that it stands in; NULL: nowhere */
@@ -104,14 +107,16 @@ struct becalm_listener {
     bool tls;
     const struct becalm_certificate *certificates; /* at least one with TLS; the first is for names that none has */
     uint32_t certificate_count;
-    struct becalm_file client_ca; /* who signs the certificates of clients */
+    struct becalm_file client_ca; /* the authority that signs the certificates of clients */
     enum becalm_client_auth client_auth;
     enum becalm_tls_version min_version;
-    bool strict_sni;                /* whoever asks for no name of a certificate is turned away */
+    bool strict_sni; /* a client that asks for no name, or for one that no certificate has, is turned away */
     struct becalm_file ticket_keys; /* none: random ones, of this process */
     bool h1;                        /* what it speaks */
     bool h2;                        /* to clients that begin with its preface */
     bool proxy_protocol;            /* each connection begins with a header that says whose it is */
+    enum becalm_listener_unlisted unlisted_written;
+    bool passes_unlisted; /* services with `unlisted` are found by it */
 };
 
 /* What is spoken with a service's hosts. */
@@ -128,7 +133,7 @@ struct becalm_host_tls {
     uint32_t column;
     const char *server_name; /* NULL: the host's name */
     struct becalm_file ca;   /* none: those of the system */
-    struct becalm_file cert; /* ours, for a host that asks who we are */
+    struct becalm_file cert; /* our own, for a host that asks for a client certificate */
     struct becalm_file key;
     enum becalm_tls_verify verify;
 };
@@ -163,6 +168,8 @@ struct becalm_keys {
     uint64_t max_answer;
     becalm_ns timeout;
     becalm_ns lease;
+    uint32_t replicas; /* so many have an enforced key before its call is made */
+    bool fence;        /* hosts are told which beginning of its key a call is */
     enum becalm_keys_away away;
 };
 
@@ -186,7 +193,7 @@ struct becalm_tracing {
 struct becalm_config;
 
 struct becalm_load_options {
-    bool shared_budgets; /* who loads it knows `budget.shared`; else the key is refused with "not yet" */
+    bool shared_budgets; /* the caller supports `budget.shared`; else the key is refused with "not yet" */
     bool allow_unknown;  /* unknown keys are warnings: for rolling upgrades */
     bool substitute;     /* ${NAME} in a value is put in from the environment, ${file:PATH} from a file */
     const char *const
@@ -217,7 +224,8 @@ struct becalm_settings {
     bool gateway_retries;
     uint32_t workers;         /* 0: one per CPU that the process may use */
     const char *const *trust; /* networks, "unix" for peers at Unix sockets, names of certificates (cn:, dns:, URIs) */
-    const char *const *trust_by_role[2]; /* the same for listeners of either role, which differ if nobody wrote it */
+    const char *const
+        *trust_by_role[2]; /* the same for listeners of either role, which differ if the policy does not say */
     enum becalm_forwarded forwarded;
     uint32_t join;          /* bits of enum becalm_join: by which ids calls are joined to requests; 0: by none */
     const char *client_key; /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
@@ -292,8 +300,24 @@ struct becalm_match {
     const char *method;
     const char *header_name;
     const char *header_value;
-    bool alias;                      /* nobody wrote it: a shorter name of a host that somebody wrote */
+    bool alias;                      /* not in the policy: a shorter name of a host that is */
     const struct becalm_match *next; /* a request may fit this one instead; NULL: there is no other */
+};
+
+/* When something else is answered in place of a service that can't; a bit each. */
+enum becalm_fallback_on {
+    BECALM_FALLBACK_OPEN = 1 << 0,   /* its breaker is open */
+    BECALM_FALLBACK_SHED = 1 << 1,   /* the call was turned away here, by limit, gate or throttle */
+    BECALM_FALLBACK_FAILED = 1 << 2, /* nothing is left to try */
+    BECALM_FALLBACK_ALL = (1 << 3) - 1
+};
+struct becalm_fallback {
+    uint32_t on;
+    const char *service;        /* who is asked instead; NULL: nobody */
+    uint32_t status;            /* of an answer that stands in the policy; 0: there is none */
+    const char *const *headers; /* of it, "name: value"; ends with NULL */
+    const char *const *fields;  /* the same as name, value, name, value; ends with NULL */
+    const char *body;           /* NULL: none */
 };
 
 /* What is the same for a service and an endpoint. */
@@ -302,7 +326,7 @@ struct becalm_rules {
     struct becalm_retry_on retry_on;
     becalm_ns connect_timeout;
     enum becalm_budget_level level;
-    enum becalm_role role; /* of who asks: the policy's, or that of the service's own listeners */
+    enum becalm_role role; /* towards clients: the policy's, or that of the service's own listeners */
     enum becalm_key_rule key;
     const char
         *key_scope; /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
@@ -310,6 +334,7 @@ struct becalm_rules {
                            */
     bool replay;          /* a body is kept, so that it can be sent again; false: it streams from its first byte */
     bool auto_limit;      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    struct becalm_fallback fallback;
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
     /* The service's, for `level: service` and `both`; NULL in `defaults:`. */
     const struct becalm_budget_policy *service_budget;
@@ -366,6 +391,7 @@ struct becalm_service {
     const char *const *listen;               /* where its clients alone come in; ends with NULL; NULL: nowhere */
     const struct becalm_listener *listeners; /* the same; they are among those of the settings, too */
     uint32_t listener_count;
+    bool unlisted; /* its requests go to the host that they name; `hosts` is "*" alone */
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
     const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */
@@ -396,7 +422,7 @@ BECALM_API void becalm_rules_policy(const struct becalm_config *, const struct b
 BECALM_API const struct becalm_rules *becalm_config_defaults(const struct becalm_config *);
 
 enum becalm_origin_level {
-    BECALM_FROM_BUILT_IN, /* nobody wrote it */
+    BECALM_FROM_BUILT_IN, /* written nowhere */
     BECALM_FROM_DEFAULTS,
     BECALM_FROM_SERVICE,
     BECALM_FROM_ENDPOINT,

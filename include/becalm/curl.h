@@ -18,8 +18,8 @@
  *   WRITEFUNCTION and WRITEDATA        the answer of an attempt that failed is kept back: only the final one is seen
  *   HEADERFUNCTION and HEADERDATA      and so are its headers (together with the two above only)
  *   POSTFIELDS, COPYPOSTFIELDS         the body is sent again
- *   MIMEPOST, HTTPPOST                 likewise; if a part can't go back, the call ends with CURLE_SEND_FAIL_REWIND
- *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or with READFUNCTION as NULL and READDATA (a FILE)   likewise
+ *   MIMEPOST, HTTPPOST                 the same; if a part can't go back, the call ends with CURLE_SEND_FAIL_REWIND
+ *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or with READFUNCTION as NULL and READDATA (a FILE)   the same
  *   HTTPHEADER, NULL if there are none each attempt says its number and how much time is left
  *   CONNECTTIMEOUT, CONNECTTIMEOUT_MS  0 means the policy's connectTimeout
  *   HTTPGET, NOBODY, POST, UPLOAD, PUT, MIMEPOST, HTTPPOST, CUSTOMREQUEST      the method is known, also for routes;
@@ -68,7 +68,7 @@ struct becalm_curl_retry {
 };
 
 struct becalm_client_options {
-    void (*on_retry)(const struct becalm_curl_retry *, void *data); /* any thread; NULL: nobody wants to know */
+    void (*on_retry)(const struct becalm_curl_retry *, void *data); /* any thread; NULL: retries are not reported */
     void (*on_breaker)(const char *service, enum becalm_breaker_state from, enum becalm_breaker_state to, void *data);
     void *data; /* for the two above */
 };
@@ -152,8 +152,8 @@ BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
  * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
 
-/* Stands where curl_easy_pause() stood, in a multi too: it goes to whoever has the answer, which may be a hedge's
- * handle, where that function does not reach. In the thread of the call. */
+/* Stands where curl_easy_pause() stood, in a multi too: it goes to the handle that has the answer, which may be a
+ * hedge's, where that function does not reach. In the thread of the call. */
 BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmask);
 
 /* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
@@ -176,8 +176,8 @@ BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becal
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
 /* Each stands where the function of libcurl with its name stood. A handle whose call has ended stays until it is
- * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. Who waits with
- * curl_multi_wait() or curl_multi_fdset() waits no longer than becalm_curl_multi_timeout() says. */
+ * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. A program that waits
+ * with curl_multi_wait() or curl_multi_fdset() must not wait longer than becalm_curl_multi_timeout() says. */
 BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);

@@ -2,7 +2,7 @@
 #ifndef BECALM_DUE_H
 #define BECALM_DUE_H
 
-/* When is an answer overdue, where nobody has written a timeout? Learned from what good answers of the target take: two
+/* When is an answer overdue, where the policy has no timeout? Learned from what good answers of the target take: two
  * to four times what seven of eight of them do not exceed, and never less than the policy's attempt_timeout. Until
  * something is known, BECALM_DUE_START.
  *

@@ -9,23 +9,23 @@
  * is dropped, but never while fewer than min_queue wait. While more than a tenth of the decisions are to shed, answers
  * are marked "overloaded" (mark.h).
  *
- * Clients are served in turn (stochastic fair queueing, McKenney 1990): a ticket names a flow, 64 bits that stand for
- * whoever calls, and each flow that waits has a line of its own and one call a turn, so that the loudest waits for
+ * Clients are served in turn (stochastic fair queueing, McKenney 1990): a ticket names a flow, 64 bits that stand
+ * for a client, and each flow that waits has a line of its own and one call a turn, so that the loudest waits for
  * itself. There are BECALM_FLOWS lines; only with more clients than that at once do some share one. Without a name
- * (flow 0) everybody is one flow, first come, first served.
+ * (flow 0) all calls are one flow, first come, first served.
  *
  * A single caller (a sidecar, libbecalm-curl, run) has the same queue with other rules, becalm_gate_for_caller(): it
  * sees a hundredth of a service's traffic, and what stands in its line is most often a page or a batch. CoDel does not
- * drop there, nothing counts towards the mark "overloaded", and who is turned away is told `limit`. While its limit is
- * calm (becalm_limit_calm: nothing was cut for a minute) a call may wait until its deadline, in a line of any length;
- * else as in a gate.
+ * drop there, nothing counts towards the mark "overloaded", and a call that is turned away gets the reason `limit`.
+ * While its limit is calm (becalm_limit_calm: nothing was cut for a minute) a call may wait until its deadline, in a
+ * line of any length; else as in a gate.
  *
  * Two parts. `struct becalm_gate` is the target's, shared by all threads, atomic words; of flows it knows how many wait
  * and whose turn it is. `struct becalm_queue` belongs to one worker thread and links the tickets of that worker's
  * waiting calls: the driver holds the requests, the queue only says which to serve or drop. A freed slot serves its own
  * worker first; when that worker's queue is empty and becalm_gate_waiting() is not 0, the driver wakes another. Workers
- * that say who they are (becalm_queue_share) keep the turns between each other, too: none has to wait because another
- * one has always somebody of its own. */
+ * that call becalm_queue_share() keep the turns between each other, too: none has to wait because
+ * another worker always has a waiting call of its own. */
 
 #include <becalm/limit.h>
 #include <becalm/reason.h>
@@ -52,9 +52,9 @@ struct becalm_gate_policy {
     bool caller;         /* false: a gate in front of a service; true: the line of one of its callers */
 };
 
-/* What all workers know of one flow. Touched only while somebody waits. */
+/* What all workers know of one flow. Touched only while calls wait. */
 struct becalm_flow {
-    BECALM_ATOMIC(uint64_t) owner; /* whose it is, or was when somebody last waited */
+    BECALM_ATOMIC(uint64_t) owner; /* the client whose it is, or was when a call last waited */
     BECALM_ATOMIC(uint64_t) word;  /* {the turn in which it is next:32, waiting:32} */
 };
 
@@ -64,7 +64,7 @@ struct becalm_gate {
     BECALM_ATOMIC(uint64_t) cpu_ppm;  /* as the driver last measured it */
     BECALM_ATOMIC(uint64_t) turn;     /* the present one: each flow that waits is served once in it */
     BECALM_ATOMIC(uint64_t) served;   /* calls that waited and were served, ever */
-    BECALM_ATOMIC(uint64_t) workers;  /* bit n: somebody waits at worker n */
+    BECALM_ATOMIC(uint64_t) workers;  /* bit n: calls wait at worker n */
     BECALM_ATOMIC(uint64_t) awaiting; /* calls that wait for news of the callee, in no line */
     struct becalm_flow flow[BECALM_FLOWS];
 };
@@ -76,7 +76,7 @@ struct becalm_ticket {
     struct becalm_ticket *next;
     struct becalm_ticket *previous;
     void *owner;   /* the driver's: which call this is */
-    uint64_t flow; /* who calls; 0: nobody in particular */
+    uint64_t flow; /* which client calls; 0: no client is known */
     becalm_ns queued_at;
     becalm_ns leave_at;         /* when it goes by itself, unless it may stay on */
     becalm_ns expires_at;       /* the call's deadline */
@@ -93,7 +93,7 @@ struct becalm_line {
     struct becalm_ticket *first;
     struct becalm_ticket *last;
     becalm_ns first_at; /* when the first of them came */
-    uint64_t flow;      /* who came here last */
+    uint64_t flow;      /* the client that came here last */
     uint64_t interval;  /* the latest one in which CoDel has dropped from it, */
     uint32_t dropped;   /* and how many, those of earlier ones less and less */
     uint32_t length;
@@ -103,7 +103,7 @@ struct becalm_line {
 struct becalm_queue {
     struct becalm_gate *gate;
     struct becalm_limit *limit;
-    uint64_t busy;        /* bit n: somebody waits in line n */
+    uint64_t busy;        /* bit n: calls wait in line n */
     uint64_t worker;      /* its bit among the gate's workers; 0: it knows of no others */
     uint32_t length;      /* of all lines */
     becalm_ns busy_since; /* when the queue last became non-empty */
@@ -117,8 +117,8 @@ struct becalm_queue {
 
 BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
 
-/* Makes the rules of a gate those of a single caller's line. What somebody has set stays: a max_queue or max_wait other
- * than the default holds also while the limit is calm. A second time changes nothing. */
+/* Makes the rules of a gate those of a single caller's line. Values that the policy sets stay: a max_queue or max_wait
+ * other than the default holds also while the limit is calm. A second time changes nothing. */
 BECALM_API void becalm_gate_for_caller(struct becalm_gate_policy *);
 
 /* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
@@ -145,12 +145,12 @@ BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate
 /* The limit is reached: lines the ticket up, or false if the queue is full, or has as many of this flow as it may have.
  * In a full queue the latest of a longer line makes room for a flow that has less than its share. The caller has set
  * owner, flow, expires_at, patience, patient and timeout, and lines up first attempts only. After true call
- * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and then nobody
- * else would look; and who had to make room must be told. */
+ * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and then no
+ * other worker would look; and a call that had to make room must be told. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                    struct becalm_ticket *);
 
-/* Does anybody of this worker wait? */
+/* Does a call of this worker wait? */
 BECALM_API bool becalm_queue_busy(const struct becalm_queue *);
 
 /* How many of this flow wait over all workers, and in *most, if it is not NULL, how many may. */
@@ -158,14 +158,14 @@ BECALM_API uint32_t becalm_queue_held(const struct becalm_queue *, const struct 
                                       uint64_t flow, uint32_t *most);
 
 /* A slot may be free: the next ticket, unlinked, with its verdict: OK and a held slot, or DEADLINE, SHED, or LIMIT for
- * a caller's. NULL when nobody waits, no slot is free, it is another worker's turn, or the limit's pacing says no. Call
- * it until NULL, and feed each owner a SERVE event. Then wake whom becalm_queue_others() names to do the same; or, of
- * workers that have not said who they are: if becalm_queue_busy() is false and becalm_gate_waiting() is not 0, wake
- * another. */
+ * a caller's. NULL when no call waits, no slot is free, it is another worker's turn, or the limit's pacing says no.
+ * Call it until NULL, and feed each owner a SERVE event. Then wake the workers that becalm_queue_others() names to do
+ * the same; or, with workers that did not call becalm_queue_share(): if becalm_queue_busy() is false and
+ * becalm_gate_waiting() is not 0, wake another. */
 BECALM_API struct becalm_ticket *becalm_queue_next(struct becalm_queue *, const struct becalm_gate_policy *,
                                                    const struct becalm_limit_policy *, const struct becalm_moment *);
 
-/* After becalm_queue_next() has returned NULL: the workers that must look now, as bits; 0: nobody. What wakes them says
+/* After becalm_queue_next() has returned NULL: the workers that must look now, as bits; 0: none. What wakes them says
  * so with becalm_queue_call() before they look. */
 BECALM_API uint64_t becalm_queue_others(const struct becalm_queue *);
 BECALM_API void becalm_queue_call(struct becalm_queue *);

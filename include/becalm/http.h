@@ -10,7 +10,7 @@
 
 BECALM_BEGIN_DECLS
 
-/* A piece of text that somebody else owns. Zeroed: absent; an empty text that is there has a pointer. */
+/* A piece of text that is owned elsewhere. Zeroed: absent; an empty text that is there has a pointer. */
 struct becalm_text {
     const char *at;
     size_t length;
@@ -93,8 +93,8 @@ BECALM_API const char *becalm_retry_on_name(unsigned index);
 /* Is the status listed, by its number or by a token? */
 BECALM_API bool becalm_retry_on_has_status(const struct becalm_retry_on *, uint32_t status);
 
-/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. It decides where nobody
- * says LISTED_YES or LISTED_NO, as the functions below always do: on the engine's own timeout, first of all. */
+/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. It decides where an outcome has
+ * neither LISTED_YES nor LISTED_NO, as the functions below always do: on the engine's own timeout, first of all. */
 BECALM_API uint32_t becalm_retry_on_outcomes(const struct becalm_retry_on *);
 
 /* ---- status.c, grpc.c: an answer or a failure becomes an outcome ---- */
@@ -125,7 +125,7 @@ struct becalm_http_answer {
     struct becalm_text date;       /* the answer's own Date, against which a Retry-After date is read */
     struct becalm_text pushback;   /* grpc-retry-pushback-ms */
     struct becalm_text mark;       /* Becalm-Retry */
-    struct becalm_text overloaded; /* x-envoy-overloaded, whatever its value */
+    struct becalm_text overloaded; /* x-envoy-overloaded, with any value */
     int64_t wall;                  /* seconds since 1970, if the answer has no Date */
 };
 

@@ -6,17 +6,16 @@
  * store that they all reach, such as Redis. What is shared is what may be spent, never a breaker's state, so one sick
  * instance can't silence the others.
  *
- * Nobody asks the store about a retry. Every 200 to 400 ms an instance tells it of its first attempts and asks for a
+ * No call asks the store about a retry. Every 200 to 400 ms an instance tells it of its first attempts and asks for a
  * *lease*, as many retries as it may soon need; it spends them on its own. What it does not need it returns. There are
  * two halves, both pure:
  *
  *   the instance's  becalm_lease: spends, and says what to ask the store (ask) and what an answer means (answer). While
  *                   no answer comes, and before the first, it is *degraded*: it lives on the share of its own traffic,
- *                   and its part of the floor. So all together stay within the same share, whatever the store does, and
- *                   no call ever waits for it.
- *   the store's     becalm_lease_store: what a store does with a request. A script in Redis does the same, step by
- * step: integers of at most 15 digits, no other clock than the store's own, in milliseconds, and as much work for one
- * instance as for a thousand. docs/shared-budget.md has the rules.
+ *                   and its part of the floor. So all together stay within the same share, also while the store fails,
+ * and no call ever waits for it. the store's     becalm_lease_store: what a store does with a request. A script in
+ * Redis does the same, step by step: integers of at most 15 digits, no other clock than the store's own, in
+ * milliseconds, and as much work for one instance as for a thousand. docs/shared-budget.md has the rules.
  *
  * Both halves tell each other totals and not differences, and number their requests. So a request or an answer that is
  * lost, late or doubled changes nothing that the next one does not put right, and no token is ever made by it: see
@@ -35,7 +34,7 @@ BECALM_BEGIN_DECLS
 #define BECALM_LEASE_TIMEOUT       BECALM_S        /* a request without an answer is made again */
 #define BECALM_LEASE_TTL           BECALM_S        /* what the store gives at least; then the instance is degraded */
 #define BECALM_LEASE_TTL_MAX       (10 * BECALM_S) /* what an instance believes */
-#define BECALM_LEASE_TURN          (10 * BECALM_S) /* while there is not one retry for everybody */
+#define BECALM_LEASE_TURN          (10 * BECALM_S) /* while there is not one retry for every instance */
 
 struct becalm_lease_policy {
     bool enabled;       /* false */
@@ -60,7 +59,7 @@ struct becalm_lease_pot {
 
 /* What an instance tells the store. Everything but `level` is a total since the instance began. */
 struct becalm_lease_request {
-    uint64_t instance; /* who; a random number, never 0 */
+    uint64_t instance; /* the instance that asks; a random number, never 0 */
     uint64_t number;   /* of the request: the n-th of this instance, from 1 */
     uint64_t answered; /* the last one whose answer it has heard; 0: none. By it a store sees that it has lost writes */
     uint64_t first;    /* first attempts, without those made while it was degraded */
@@ -180,9 +179,9 @@ struct becalm_lease_totals {
 BECALM_API struct becalm_lease_totals becalm_lease_totals(const struct becalm_lease *);
 
 /* What a store remembers of an instance. One that was silent for longer than its lease is not live any more, but its
- * totals are kept until somebody else needs the place. */
+ * totals are kept until another instance needs the record. */
 struct becalm_lease_record {
-    uint64_t instance; /* 0: nobody's */
+    uint64_t instance; /* 0: the record is free */
     uint64_t seen_at;  /* on the store's clock */
     uint64_t number;
     uint64_t first;
@@ -193,7 +192,8 @@ struct becalm_lease_record {
     bool hungry;     /* it wanted more than there was, and is counted as such in that window */
 };
 
-/* How many there are: whoever asks is counted once in each window of two seconds. This window and the one before. */
+/* How many there are: each instance that asks is counted once in each window of two seconds. This window and the one
+ * before. */
 struct becalm_lease_census {
     uint64_t window;
     uint64_t live;
@@ -208,7 +208,7 @@ struct becalm_lease_store {
     struct becalm_lease_pot pot; /* of a store that was never asked: one retry, from the floor */
     struct becalm_lease_census census;
     uint64_t era;  /* moves when it notices that it has lost writes: its pot was emptied then, and is not a second time
-                      by others who tell of the same loss */
+                      when other instances report the same loss */
     uint32_t size; /* records that follow */
 };
 

@@ -41,8 +41,9 @@ struct becalm_limit_policy {
  * cache line is written by every attempt or only when something is wrong; the second one is read by every attempt, and
  * not written while the service is healthy. */
 struct becalm_limit {
-    BECALM_ATOMIC(uint64_t) places;  /* attempts in flight; from bit 32 on, answers in progress */
-    BECALM_ATOMIC(uint64_t) latency; /* sum of the answered notes' latencies in this epoch, us */
+    BECALM_ATOMIC(uint64_t) places; /* attempts in flight; from bit 32 on, answers in progress */
+    /* slots: sum of the answered notes' latencies in this epoch, us; aimd: latency of that of ok_sent_at, ns */
+    BECALM_ATOMIC(uint64_t) latency;
     BECALM_ATOMIC(uint64_t) last_cut_at;
     BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
     BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
@@ -56,6 +57,9 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
     BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, to what last_ok_at is kept to */
     BECALM_ATOMIC(uint64_t) ghosts;     /* slots: given up since then; the service may still work on them */
+    BECALM_ATOMIC(uint64_t) hung;       /* aimd: in flight since before the service went away: they hold no slot */
+    BECALM_ATOMIC(uint64_t) away_at;    /* aimd: when it went away: the cut that found that out */
+    BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that in the end ask whether it is back; 0: it is not away */
     /* slots: by how many were in flight when an attempt was sent, in powers of two: {sum of latencies, us:48, slow:8,
      * notes:8}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];
@@ -96,15 +100,16 @@ BECALM_API bool becalm_limit_probe(struct becalm_limit *, const struct becalm_li
                                    const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
 
 /* The attempt was sent now, later than it was admitted (it waited for a rate or a connection). */
-BECALM_API void becalm_limit_sent(const struct becalm_limit *, struct becalm_slot *, becalm_ns now);
+BECALM_API void becalm_limit_sent(struct becalm_limit *, struct becalm_slot *, becalm_ns now);
 
 /* The attempt is answered or has timed out: judge it by the time since it was sent. Before its give. A second note of
  * the same slot, a slot that is not held, and EVIDENCE_NONE do nothing. */
 BECALM_API void becalm_limit_note(struct becalm_limit *, const struct becalm_limit_policy *,
                                   const struct becalm_moment *, struct becalm_slot *, enum becalm_evidence);
 
-/* The attempt was turned away at once, further down (becalm_mark_unasked()): somebody there paces already, and does not
- * hang. Ends the pacing here: with a pace at each layer of a chain, the product of them all would reach the bottom. */
+/* The attempt was turned away at once, further down (becalm_mark_unasked()): a lower layer paces already, and does
+ * not hang. Ends the pacing here: with a pace at each layer of a chain, the product of them all would reach the bottom.
+ */
 BECALM_API void becalm_limit_turned_away(struct becalm_limit *);
 
 /* The head of the answer has come, and its body has not ended: from now on the attempt is an answer in progress, and

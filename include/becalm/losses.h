@@ -2,11 +2,12 @@
 #ifndef BECALM_LOSSES_H
 #define BECALM_LOSSES_H
 
-/* Who loses the retries of a budget. A client that asks for what always fails would spend the retries of all; so half
- * of what a budget holds is kept from those who have lost most of it lately, while others want retries, too. A retry is
- * lost until it succeeds, or is not sent after all. Those who lost most are the fewest that together lost more than
- * half: of one client that fails and many that hardly do it is the one, and of one that comes by many addresses it is
- * all of them. One client alone may have everything.
+/* Which clients lose the retries of a budget. A client whose requests always fail would spend the retries of all
+ * clients; so half of what a budget holds is kept from the clients that have lost most of it lately, while others
+ * want retries, too. A retry is
+ * lost until it succeeds, or is not sent after all. The clients that lost most are the fewest that together lost
+ * more than half: of one client that fails and many that hardly do it is the one, and of one that comes by many
+ * addresses it is all of them. One client alone may have everything.
  *
  * A table of BECALM_FLOWS clients, written only when a retry is wanted. What is in it counts half after 8.6 s. */
 

@@ -30,7 +30,7 @@ enum becalm_evidence { /* for the limit */
                        BECALM_EVIDENCE_ANSWER, /* answered, but not with success: only its latency counts */
                        BECALM_EVIDENCE_SUCCESS,
                        BECALM_EVIDENCE_TIMEOUT,
-                       BECALM_EVIDENCE_GIVEN_UP /* whoever asked waits no longer; not in the table below, because the
+                       BECALM_EVIDENCE_GIVEN_UP /* the caller waits no longer; not in the table below, because the
                                                    loser of a hedge is cancelled as well and says nothing */
 };
 
@@ -91,7 +91,7 @@ enum { BECALM_OUTCOME_COUNT = 0 BECALM_OUTCOMES(BECALM_OUTCOME_ONE) };
 /* A set of outcomes: policy.retry_on and the like. */
 #define BECALM_OUTCOME_BIT(kind) (1u << (kind))
 
-/* One row of the table, for whoever reads rather than writes it. */
+/* One row of the table as a value, for readers. */
 struct becalm_outcome_traits {
     const char *word;
     const char *sentence;
@@ -120,8 +120,8 @@ enum becalm_mark_kind {
     BECALM_MARK_NONE,
     BECALM_MARK_OVERLOADED_HOST, /* not on that host; others may be tried */
     BECALM_MARK_OVERLOADED,      /* the whole service: not at all */
-    BECALM_MARK_SPENT,           /* somebody below has retried already */
-    BECALM_MARK_UNASKED          /* as SPENT; but it was turned away on the way, and whom it was for was never asked */
+    BECALM_MARK_SPENT,           /* a lower layer has retried already */
+    BECALM_MARK_UNASKED /* as SPENT; but a lower layer refused the call, and the service itself was never asked */
 };
 
 /* Does the policy list this outcome? A host that knows more than the kind (a status number) may say so. */
@@ -136,10 +136,11 @@ struct becalm_outcome {
     bool delivered; /* a byte of the answer has reached the caller, so nothing can be taken back */
     bool safe;     /* the policy named this very failure as one after which any request may be repeated (a gRPC code) */
     bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
-    bool own_hint; /* that is meant for who asked, not for all who call this host: a rate limit (429). A host whose
-                      calls are all one client's leaves it false */
+    bool own_hint; /* the hint is meant for this caller, not for all callers of the host: a rate limit (429). A host
+                      whose calls are all one client's leaves it false */
     bool provisional; /* HEAD of an OK: the head is good, but only the end will tell how it went (a gRPC status) */
-    bool no_listener; /* REFUSED because nobody listens at that host: if none does, the call may wait, see restart.h */
+    bool no_listener; /* REFUSED because no process listens at that host: if none does, the call may wait, see restart.h
+                       */
     becalm_ns hint;   /* that long */
     uint32_t status;  /* the driver's own number (HTTP status, exit code); 0: there was no answer */
 };

@@ -8,7 +8,7 @@
  * go, ejections are ignored altogether, because then it is not the hosts. Our own refusals never count against a host.
  *
  * A driver that checks hosts by itself (the gateway's health checks) says which of them fail: those get nothing while
- * another one passes. If all fail, it is as if nobody had looked: a check may be wrong about everybody.
+ * another one passes. If all hosts fail their checks, the checks are ignored: the check itself may be wrong.
  *
  * Also remembers, per host, how long a server asked to be left alone (Retry-After): it delays retries to that host,
  * never first attempts. Shared by threads without locks. */
@@ -33,7 +33,7 @@ struct becalm_outlier_policy {
     becalm_ns interval;         /* 30 s: how long without a failure until the times ejected are counted down by one */
     becalm_ns base_ejection;    /* 5 s; at least 1 ms */
     becalm_ns max_ejection;     /* 300 s; at least base_ejection, at most 24 h */
-    uint32_t max_ejected_ppm;   /* 500,000; at most 1,000,000; 0: nobody */
+    uint32_t max_ejected_ppm;   /* 500,000; at most 1,000,000; 0: no host is ejected */
 };
 
 /* One host, in a cache line of its own. Touch it only through the functions below. */
@@ -90,12 +90,13 @@ BECALM_API bool becalm_host_usable(const struct becalm_hosts *, const struct bec
                                    becalm_ns now);
 
 /* An attempt is sent to the host, and ends: each _sent is followed by one _note. `host` may be BECALM_NO_HOST: then
- * nothing happens. What was never sent to anybody (refused by our own limit, breaker or budget) has neither. */
+ * nothing happens. An attempt that was never sent (refused by our own limit, breaker or budget) has neither. */
 BECALM_API void becalm_hosts_sent(struct becalm_hosts *, uint32_t host, becalm_ns now);
 BECALM_API void becalm_hosts_note(struct becalm_hosts *, const struct becalm_outlier_policy *,
                                   const struct becalm_moment *, uint32_t host, const struct becalm_outcome *);
 
-/* The host accepts connections again after a restart, see restart.h: it is in, whatever it was ejected for. */
+/* The host accepts connections again after a restart, see restart.h: it is no longer ejected, for whatever reason it
+ * was. */
 BECALM_API void becalm_hosts_back(struct becalm_hosts *, uint32_t host, becalm_ns now);
 
 /* How long a retry to this host should still wait because its server asked for it; 0 for BECALM_NO_HOST. */

@@ -4,7 +4,7 @@
 
 /* Which host: two random choices, and of them the one with fewer attempts in flight (Mitzenmacher, 2001). A retry or
  * hedge avoids every host that this call has tried, and rather takes one whose server has not asked for quiet; ejected
- * hosts and those that fail their checks are avoided. When that leaves nobody, the quiet is ignored first, then
+ * hosts and those that fail their checks are avoided. When that leaves no host, the quiet is ignored first, then
  * "tried", then ejection, then checks: a call always gets a host if there is one. */
 
 #include <becalm/outlier.h>

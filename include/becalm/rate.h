@@ -18,7 +18,7 @@ struct becalm_rate_policy {
 
 struct becalm_rate {
     BECALM_ATOMIC(uint64_t) full_at;  /* when the bucket is full again: one word holds level and time */
-    BECALM_ATOMIC(uint64_t) fill;     /* requests per second, in thousandths; 0: off, nobody throttled us yet */
+    BECALM_ATOMIC(uint64_t) fill;     /* requests per second, in thousandths; 0: off, no server has throttled us yet */
     BECALM_ATOMIC(uint64_t) measured; /* requests per second that were sent and are over, in thousandths, smoothed */
     BECALM_ATOMIC(uint64_t) bucket;   /* half second being counted, and its count */
     BECALM_ATOMIC(uint64_t) last_max; /* w_max */

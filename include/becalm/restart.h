@@ -4,7 +4,7 @@
 
 /* A service whose hosts all refuse connections for a moment: its one process restarts. Calls that were never sent wait
  * ("are parked") for at most three quarters of their timeout, while one connection attempt each 100 ms asks whether
- * somebody is back. The first that is accepted lets all of them go. That is neither a retry nor load: no budget pays
+ * a host is back. The first that is accepted lets all of them go. That is neither a retry nor load: no budget pays
  * for it, and breaker, limit and ejection learn nothing from it. Refused for longer than the attempt's timeout, but at
  * least 1 s and at most 5 s, the service is gone and does not restart: those that wait are answered at once, and calls
  * take the usual way (retry, breaker) until a connection is accepted again.
@@ -30,7 +30,7 @@ struct becalm_restart_policy {
 enum becalm_restart_state {
     BECALM_RESTART_UP,   /* some host may take calls, as far as is known */
     BECALM_RESTART_DOWN, /* every host that may be picked refuses, not for long yet: calls wait */
-    BECALM_RESTART_GONE  /* and for too long: nobody waits any more */
+    BECALM_RESTART_GONE  /* and for too long: calls no longer wait */
 };
 
 /* Touch it only through the functions below. */
@@ -46,7 +46,7 @@ struct becalm_restart {
 /* What the line says to a parked call. */
 enum becalm_berth_verdict {
     BECALM_BERTH_WAITS,
-    BECALM_BERTH_GO,    /* somebody is back: go on as if nothing had happened */
+    BECALM_BERTH_GO,    /* a host is back: go on as if nothing had happened */
     BECALM_BERTH_PROBE, /* be the connection attempt that asks */
     BECALM_BERTH_END    /* gone: end now */
 };
@@ -76,19 +76,21 @@ BECALM_API void becalm_restart_defaults(struct becalm_restart_policy *);
 BECALM_API size_t becalm_restart_bytes(uint32_t hosts);
 /* Makes it, up, in `memory`, which is 64-aligned. */
 BECALM_API struct becalm_restart *becalm_restart_init(void *memory, uint32_t hosts);
-/* A reload: `to`, fresh from init, goes on from where `from` is, if they have as many hosts. Who waits, waits there. */
+/* A reload: `to`, fresh from init, goes on from where `from` is, if they have as many hosts. Parked calls go on waiting
+ * there. */
 BECALM_API void becalm_restart_carry(struct becalm_restart *to, const struct becalm_restart *from);
 
 /* `timeout` is the policy's attempt_timeout. */
 BECALM_API enum becalm_restart_state becalm_restart_peek(const struct becalm_restart *, becalm_ns timeout,
                                                          becalm_ns now);
 
-/* A host refused a connection (nobody listens there). Notes it; if every host that may be picked refuses now, the
+/* A host refused a connection (no process listens there). Notes it; if every host that may be picked refuses now, the
  * service is down since this moment. `hosts` may be NULL, and `host` BECALM_NO_HOST, if the target has none. */
 BECALM_API void becalm_restart_refused(struct becalm_restart *, const struct becalm_hosts *hosts,
                                        const struct becalm_outlier_policy *, uint32_t host, becalm_ns now);
 
-/* A host accepted a connection. True: the service was down or gone, and is up now. Writes nothing while nobody refuses.
+/* A host accepted a connection. True: the service was down or gone, and is up now. Writes nothing while no host
+ * refuses.
  */
 BECALM_API bool becalm_restart_accepted(struct becalm_restart *, uint32_t host);
 
@@ -101,16 +103,17 @@ BECALM_API uint64_t becalm_restart_parked(const struct becalm_restart *);
 
 BECALM_API void becalm_parking_init(struct becalm_parking *, struct becalm_restart *);
 
-/* Parks a call, in the order of entered_at: who was refused goes back to where it stood. False: `room` calls are parked
- * already; who has been parked before always gets in. The caller has set owner, entered_at and leave_at. */
+/* Parks a call, in the order of entered_at: a call that was refused goes back to its former place. False: `room`
+ * calls are parked already; a call that has been parked before always gets in. The caller has set owner, entered_at and
+ * leave_at. */
 BECALM_API bool becalm_parking_enter(struct becalm_parking *, uint64_t room, becalm_ns now, struct becalm_berth *);
 
-/* The next call that need not wait, out of the line and with its verdict; NULL: nobody, or all go on waiting. Call it
- * until NULL, and feed each owner a SERVE event: after an action with BECALM_DO_PARK, after becalm_call_accepted() said
- * so (on every worker), and whenever becalm_parking_wake_at() has come. */
+/* The next call that need not wait, out of the line and with its verdict; NULL: no call is parked, or all go on
+ * waiting. Call it until NULL, and feed each owner a SERVE event: after an action with BECALM_DO_PARK, after
+ * becalm_call_accepted() said so (on every worker), and whenever becalm_parking_wake_at() has come. */
 BECALM_API struct becalm_berth *becalm_parking_next(struct becalm_parking *, becalm_ns timeout, becalm_ns now);
 
-/* When to look at the line again; NEVER: nobody is parked. */
+/* When to look at the line again; NEVER: no call is parked. */
 BECALM_API becalm_ns becalm_parking_wake_at(const struct becalm_parking *, becalm_ns timeout, becalm_ns now);
 
 /* The call leaves by itself (its timer, or cancelled). One that is not parked is left alone. */

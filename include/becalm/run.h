@@ -66,7 +66,7 @@ BECALM_API void becalm_cancel(struct becalm_cancel *);
 BECALM_API void becalm_cancel_free(struct becalm_cancel *);
 
 /* Runs the function until it succeeds or must not be tried again, and says why it ended: BECALM_WHY_OK or another. The
- * call is taken as idempotent: whoever asks for retries says so by that. */
+ * call is taken as idempotent: a program that asks for retries says so by that. */
 BECALM_API enum becalm_reason becalm_run(struct becalm_guard *, becalm_try_fn *, void *data);
 
 struct becalm_run_options {

@@ -16,8 +16,8 @@ BECALM_BEGIN_DECLS
 struct becalm_target {
     struct becalm_budget *budget;
     struct becalm_budget *service_budget; /* the second level; NULL: none */
-    struct becalm_losses *losses;         /* who loses the retries of `budget`, and of `service_budget`: so that no */
-    struct becalm_losses *service_losses; /* client has them all; NULL: nobody asks */
+    struct becalm_losses *losses;         /* which clients lose the retries of `budget`, and of `service_budget`: no */
+    struct becalm_losses *service_losses; /* client may have them all; NULL: clients are not told apart */
     struct becalm_breaker *breaker;
     struct becalm_throttle *throttle;
     struct becalm_rate *rate;
@@ -29,7 +29,7 @@ struct becalm_target {
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
     struct becalm_restart *restart; /* the service's: its endpoints share it, as they share its hosts */
-    struct becalm_lease *lease;     /* the shared budget: somebody has to ask its store, see lease.h; NULL: none */
+    struct becalm_lease *lease;     /* the shared budget: the driver has to ask its store, see lease.h; NULL: none */
 };
 
 /* After how long an attempt is given up; or, where that is learned (`due`), after how long its answer is overdue now.

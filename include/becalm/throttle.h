@@ -6,7 +6,7 @@
  * probability max(0, (requests - K * accepts) / (requests + 1)) over a window. Every call counts as a request at its
  * start, locally rejected ones included; the probability stays below 1, so probes always pass. A call is judged by the
  * requests before it that have been decided: one that comes alone is never rejected, and neither is a burst to a callee
- * that is only slow, since who still waits for an answer was not turned away. */
+ * that is only slow, since a call that still waits for its answer was not rejected. */
 
 #include <becalm/outcome.h>
 #include <becalm/rand.h>
@@ -23,7 +23,7 @@ struct becalm_throttle_policy {
 struct becalm_throttle {
     struct becalm_window *window;    /* lanes: requests, accepts */
     BECALM_ATOMIC(uint64_t) waiting; /* calls that were sent and are neither accepted nor turned away yet */
-    BECALM_ATOMIC(uint64_t) credit;  /* {slice, count}: so many more calls pass in this slice whatever comes of them */
+    BECALM_ATOMIC(uint64_t) credit;  /* {slice, count}: so many more calls pass in this slice, however they end */
 };
 
 BECALM_API void becalm_throttle_defaults(struct becalm_throttle_policy *);
@@ -36,12 +36,12 @@ BECALM_API size_t becalm_throttle_bytes(const struct becalm_throttle_policy *, u
 BECALM_API struct becalm_throttle *becalm_throttle_init(void *memory, const struct becalm_throttle_policy *,
                                                         uint32_t cells);
 
-/* Counts a call, whatever comes of it, and says whether to send it. */
+/* Counts a call, however it ends, and says whether to send it. */
 BECALM_API bool becalm_throttle_admit(struct becalm_throttle *, const struct becalm_throttle_policy *,
                                       const struct becalm_moment *);
 
 /* An admitted call waits for what the callee says to it, and is told, or gives up: each _wait is followed by one
- * _decided. Who waits is left out of the requests. */
+ * _decided. Calls that wait are left out of the requests. */
 BECALM_API void becalm_throttle_wait(struct becalm_throttle *);
 BECALM_API void becalm_throttle_decided(struct becalm_throttle *);
 

@@ -62,8 +62,8 @@ BECALM_API size_t becalm_window_bytes(const struct becalm_window_shape *);
 /* Makes an empty window in `memory`, 64-aligned and of becalm_window_bytes(). The shape must pass its check. */
 BECALM_API struct becalm_window *becalm_window_init(void *memory, const struct becalm_window_shape *);
 
-/* For memory that somebody else may have damaged: does a window of this very shape lie there, which can be used without
- * harm? What it counts is not judged. */
+/* For memory that another process may have damaged: does a window of this very shape lie there, which can be used
+ * without harm? What it counts is not judged. */
 BECALM_API bool becalm_window_sound(const struct becalm_window *, const struct becalm_window_shape *);
 
 /* Adds one to each lane whose bit is set in `lanes` (bit 0 is lane 0). Returns the note's number, for _amend.

@@ -91,6 +91,8 @@ static void put(struct buffer *page, const struct host_names *names, const struc
                     .method = text_of(decision->method),
                     .target = text_of(decision->path),
                     .request_id = text_of(decision->request_id[0] == '\0' ? NULL : decision->request_id),
+                    .asked = text_of(decision->asked[0] == '\0' ? NULL : decision->asked),
+                    .fallback = text_of(decision->fallback[0] == '\0' ? NULL : decision->fallback),
                     .fault = text_of(decision->fault[0] == '\0' ? NULL : decision->fault),
                     .status = decision->status,
                 });

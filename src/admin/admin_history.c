@@ -96,7 +96,8 @@ static void put_hosts(struct buffer *page, const struct snapshot *snapshot, cons
     uint32_t ejected = 0;
     uint32_t unhealthy = 0;
     for (uint32_t i = 0; i < service->host_count; i++) {
-        usable += service->host[i].known && becalm_host_usable(hosts, &own->state->policy.outlier, i, now);
+        usable += (service->host[i].known || service->service->unlisted) &&
+                  becalm_host_usable(hosts, &own->state->policy.outlier, i, now);
         ejected += becalm_host_ejected(hosts, i, now);
         unhealthy += becalm_host_fails_checks(hosts, i);
     }

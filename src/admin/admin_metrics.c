@@ -81,6 +81,7 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
         .reload_ok = reload.successful,
         .reload_at = reload.good_wall / BECALM_S,
         .log_dropped = log_dropped(gateway->log),
+        .passed = atomic_load_explicit(&gateway->passed, memory_order_relaxed),
         .store = store,
         .tunnels = atomic_load_explicit(&gateway->tunnels, memory_order_relaxed),
         .buffered = atomic_load_explicit(&gateway->buffered, memory_order_relaxed),
@@ -96,6 +97,7 @@ static void gateway_figures(struct gateway *gateway, struct metrics_gateway *fig
     for (enum h2_end why = H2_END_GOAWAY; why < H2_END_COUNT; why++) {
         figures->h2_why[why] = h2_end_word(why);
         figures->h2_ended[why] = atomic_load_explicit(&gateway->h2_ends[why], memory_order_relaxed);
+        figures->h2_host_ended[why] = atomic_load_explicit(&gateway->h2_host_ends[why], memory_order_relaxed);
     }
 }
 
@@ -145,6 +147,18 @@ static bool targets_fill(const struct admin *admin, const struct snapshot *snaps
     return true;
 }
 
+static struct metrics_joins joins_read(const struct join_table *table)
+{
+    return (struct metrics_joins){
+        .joined = join_count(table, JOIN_JOINED),
+        .unknown = join_count(table, JOIN_UNKNOWN),
+        .no_id = join_count(table, JOIN_NO_ID),
+        .strange = join_count(table, JOIN_STRANGE),
+        .expired = join_count(table, JOIN_EXPIRED),
+        .pushed_out = join_count(table, JOIN_PUSHED_OUT),
+    };
+}
+
 void admin_metrics(struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     struct gateway *gateway = admin->place.gateway;
@@ -154,12 +168,17 @@ void admin_metrics(struct admin *admin, const struct admin_request *request, str
     struct admin_tls tls;
     struct metrics_redis redis[ADMIN_STORES];
     struct metrics_spans spans;
+    struct metrics_joins joins;
     struct metrics_target *targets = calloc(snapshot->target_count + 1, sizeof *targets);
     char ***hosts = calloc(snapshot->service_count + 1, sizeof *hosts);
     gateway_figures(gateway, &figures, &store);
     if (snapshot->traces) {
         exporter_count(gateway->exporter, &spans);
         figures.spans = &spans;
+    }
+    if (snapshot->joins && gateway->join != NULL) {
+        joins = joins_read(gateway->join);
+        figures.joins = &joins;
     }
     admin_tls_collect(&tls, gateway, snapshot);
     figures.handshakes = tls.handshakes;

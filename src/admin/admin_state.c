@@ -134,11 +134,26 @@ static void put_amplification(struct buffer *page, uint64_t calls, uint64_t more
     }
 }
 
+static void put_protocols(struct buffer *page, const char *side, const struct snapshot_target *target, size_t offset)
+{
+    buffer_json_open(page, side, '{');
+    for (uint32_t i = 0; i < METER_PROTOCOL_COUNT; i++) {
+        buffer_json_number(page, meter_protocol_word((enum meter_protocol)i),
+                           total(target, offset + i * sizeof(meter_count)));
+    }
+    buffer_json_close(page, '}');
+}
+
 static void put_counts(struct buffer *page, const struct snapshot_target *target)
 {
     uint64_t active = TOTAL(target, active);
     uint64_t hedges = TOTAL(target, hedges[METER_HEDGE_SENT]);
-    buffer_json_number(page, "arrivals", TOTAL(target, arrivals));
+    buffer_json_number(page, "arrivals",
+                       meter_arrivals((const struct meter *const *)target->meters->meter, target->meters->count));
+    buffer_json_open(page, "protocols", '{');
+    put_protocols(page, "clients", target, offsetof(struct meter, arrivals));
+    put_protocols(page, "hosts", target, offsetof(struct meter, sent));
+    buffer_json_close(page, '}');
     uint64_t calls = put_calls(page, target);
     buffer_json_open(page, "attempts", '{');
     for (uint32_t i = 0; i < METER_STATUS_COUNT; i++) {
@@ -376,7 +391,8 @@ static void put_host(const struct telling *t, const struct snapshot_target *own,
         buffer_json_string(t->page, "address", (struct becalm_text){address, length});
     }
     buffer_json_number(t->page, "inFlight", atomic_load_explicit(&seen->in_flight, memory_order_relaxed));
-    buffer_json_bool(t->page, "usable", host->known && becalm_host_usable(hosts, policy, index, t->now));
+    buffer_json_bool(t->page, "usable",
+                     (host->known || own->service->unlisted) && becalm_host_usable(hosts, policy, index, t->now));
     bool ejected = becalm_host_ejected(hosts, index, t->now);
     buffer_json_bool(t->page, "ejected", ejected);
     if (ejected) {
@@ -431,12 +447,12 @@ static void put_reload(struct buffer *page, struct gateway *gateway)
     buffer_json_close(page, '}');
 }
 
-/* The hosts that requests without a service asked for. */
-static void put_strangers(struct buffer *page, struct gateway *gateway)
+/* Hosts that no service names, and that requests asked for. */
+static void put_strangers(struct buffer *page, const char *key, struct strangers *strangers)
 {
     struct stranger list[STRANGERS];
-    uint32_t count = strangers_read(&gateway->strangers, list);
-    buffer_json_open(page, "unroutedHosts", '[');
+    uint32_t count = strangers_read(strangers, list);
+    buffer_json_open(page, key, '[');
     for (uint32_t i = 0; i < count; i++) {
         buffer_json_open(page, NULL, '{');
         buffer_json_chars(page, "host", list[i].host);
@@ -444,6 +460,19 @@ static void put_strangers(struct buffer *page, struct gateway *gateway)
         buffer_json_close(page, '}');
     }
     buffer_json_close(page, ']');
+}
+
+/* Connections that speak HTTP/2 and were ended, by why; those that are 0 are left out. */
+static void put_h2_ends(struct buffer *page, const char *key, BECALM_ATOMIC(uint64_t) ends[H2_END_COUNT])
+{
+    buffer_json_open(page, key, '{');
+    for (enum h2_end why = H2_END_GOAWAY; why < H2_END_COUNT; why++) {
+        uint64_t count = atomic_load_explicit(&ends[why], memory_order_relaxed);
+        if (count > 0) {
+            buffer_json_number(page, h2_end_word(why), count);
+        }
+    }
+    buffer_json_close(page, '}');
 }
 
 static void put_gateway(const struct telling *t, struct gateway *gateway, uint64_t wall)
@@ -465,12 +494,18 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     buffer_json_number(page, "accepted", atomic_load_explicit(&gateway->accepted, memory_order_relaxed));
     buffer_json_number(page, "requests", exchanges);
     buffer_json_number(page, "unrouted", atomic_load_explicit(&gateway->unrouted, memory_order_relaxed));
-    put_strangers(page, gateway);
+    put_strangers(page, "unroutedHosts", &gateway->strangers);
+    buffer_json_number(page, "passed", atomic_load_explicit(&gateway->passed, memory_order_relaxed));
+    put_strangers(page, "passedHosts", &gateway->passed_hosts);
     buffer_json_number(page, "replayBytes", atomic_load_explicit(&gateway->replay_bytes, memory_order_relaxed));
     buffer_json_number(page, "logDropped", log_dropped(gateway->log));
     buffer_json_bool(page, "draining", atomic_load_explicit(&gateway->draining, memory_order_relaxed));
     put_reload(page, gateway);
     admin_put_faults(page, gateway, t->now);
+    buffer_json_open(page, "http2", '{');
+    put_h2_ends(page, "clientsEnded", gateway->h2_ends);
+    put_h2_ends(page, "hostsEnded", gateway->h2_host_ends);
+    buffer_json_close(page, '}');
     admin_tls_state(page, gateway, t->snapshot);
 }
 

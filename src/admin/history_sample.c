@@ -63,7 +63,7 @@ static const enum history_refusal refusal_of[BECALM_REASON_COUNT] = {
 static void counts_read(const struct meters *meters, struct counts *counts)
 {
     memset(counts, 0, sizeof *counts);
-    counts->arrivals = TOTAL(meters, arrivals);
+    counts->arrivals = meter_arrivals((const struct meter *const *)meters->meter, meters->count);
     for (uint32_t reason = 0; reason < BECALM_REASON_COUNT; reason++) {
         for (uint32_t i = 0; i < METER_RESULT_COUNT; i++) {
             counts->calls[i] += TOTAL(meters, calls[i][reason]);

@@ -75,7 +75,7 @@ int cli_fail(const struct cli_command *, const char *format, ...) CLI_PRINTF(2, 
 /* All commands in the order of --help; NULL ends. main.c has the list, cmd_NAME.c the row of each. */
 extern const struct cli_command *const cli_commands[];
 extern const struct cli_command cmd_init, cmd_proxy, cmd_top, cmd_demo, cmd_exec, cmd_sim, cmd_check, cmd_plan,
-    cmd_import, cmd_diff, cmd_fault, cmd_schema, cmd_rules, cmd_completion, cmd_help;
+    cmd_import, cmd_diff, cmd_doctor, cmd_fault, cmd_schema, cmd_rules, cmd_completion, cmd_help;
 
 /* Runs what argv says; returns the exit code. Sees to it that everything has reached stdout. */
 int cli_main(int argc, char **argv);

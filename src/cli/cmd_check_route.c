@@ -142,7 +142,7 @@ static void told_print(const struct told *told)
     printf("%.*s %s%.*s ", (int)asked->method.length, asked->method.at, asked->host == NULL ? "" : asked->host,
            (int)asked->path.length, asked->path.at);
     if (told->service == NULL) {
-        printf("comes to nobody: %s\n", refusal(&told->route));
+        printf("comes to no service: %s\n", refusal(&told->route));
         return;
     }
     printf("comes to %s%s%s\n", told->service->name, told->endpoint == NULL ? "" : "/",

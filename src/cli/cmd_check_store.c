@@ -70,7 +70,7 @@ static int visit_store(const struct visit *v, const char *url)
     }
     const struct becalm_settings *settings = becalm_config_settings(v->config);
     bool keys = settings->keys.shared && settings->store.redis != NULL && strcmp(url, settings->store.redis) == 0;
-    bool made = redis_probe(&site, v->fleet, keys, &probe);
+    bool made = redis_probe(&site, v->fleet, keys, settings->keys.replicas > 0, &probe);
     if (made) {
         probe_tell(v, &site, &probe);
         eviction_tell(v, &probe);

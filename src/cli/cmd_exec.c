@@ -324,6 +324,10 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     struct exec_rules rules = {.config = NULL};
     struct exec_options options = {.show = OUTPUT_ALL};
     struct patterns patterns = {.set = {false}};
+    if (cli_has(command, args, "list-budgets")) {
+        return args->word_count == 0 ? exec_list(directory_asked_for(command, args), cli_has(command, args, "json"))
+                                     : cli_usage(command, "--list-budgets runs no command");
+    }
     if (args->word_count == 0) {
         return cli_usage(command, "which command?");
     }
@@ -374,6 +378,7 @@ static const struct cli_option options_table[] = {
      .argument = "DIR",
      .help = "where both are: a directory of mode 0700, or 2770",
      .complete = CLI_FILE},
+    {.name = "list-budgets", .help = "print what processes share, and what is left; with -j as JSON"},
     {.name = "policy",
      .letter = 'p',
      .argument = "FILE",
@@ -407,7 +412,7 @@ const struct cli_command cmd_exec = {
     .usage = "exec [options] [--] COMMAND [ARGUMENT]...",
     .purpose = "Runs the command until it succeeds, or until it should not be run again. Every\n"
                "failure is retried but those of a command that is not there (126, 127), and of\n"
-               "one whose output nobody reads any more (141).\n"
+               "one whose output has no reader any more (141).\n"
                "\n"
                "Exits with the command's own code; 124 when time is up, 125 when becalm itself\n"
                "failed or the breaker is open, 126 and 127 as env(1), 128+n for signal n.\n"
@@ -418,7 +423,8 @@ const struct cli_command cmd_exec = {
     .examples = "  becalm exec -- curl -fsS https://example.com/health\n"
                 "  becalm exec -r 5 -d 1s -D 2m --retry-on 75,255 -- ssh backup ./nightly\n"
                 "  becalm exec --budget db --timeout 30s -- psql -f report.sql\n"
-                "  becalm exec --policy becalm.yaml --service payment -- ./charge\n",
+                "  becalm exec --policy becalm.yaml --service payment -- ./charge\n"
+                "  becalm exec --list-budgets\n",
     .complete = CLI_FILE,
     .passes_on = true,
     .failure = CODE_OWN_FAILURE,

@@ -52,4 +52,7 @@ void exec_say_end(const struct exec_voice *, const struct exec_report *);
 void exec_write_textfile(FILE *, const struct exec_voice *, const struct exec_report *, uint64_t wall);
 void exec_write_json(FILE *, const struct exec_voice *, const struct exec_report *);
 
+/* Prints what is shared in the directory that was named, or NULL: in the default one. Returns the exit code. */
+int exec_list(const char *named, bool as_json);
+
 #endif

@@ -20,7 +20,8 @@ bool fault_desk_open(struct fault_desk *desk, const struct cli_command *self, co
         *code = cli_usage(self, "%s", why);
         return false;
     }
-    desk->link = link_new(&desk->place, cli_value(self, args, "token-file"));
+    desk->token_file = cli_value(self, args, "token-file");
+    desk->link = link_new(&desk->place, desk->token_file);
     if (desk->link == NULL) {
         *code = cli_fail(self, "out of memory");
     }
@@ -54,6 +55,15 @@ int fault_desk_order(struct fault_desk *desk, const char *method, const char *na
     }
     if (link_status(desk->link) == 200) {
         return 0;
+    }
+    if (link_status(desk->link) == 401 && desk->token_file == NULL) {
+        return cli_fail(desk->self,
+                        "%s asks for a token; write --token-file and the file that its adminTokenFile names",
+                        desk->place.name);
+    }
+    if (link_status(desk->link) == 401) {
+        return cli_fail(desk->self, "%s does not know the token in %s: its adminTokenFile has another one",
+                        desk->place.name, desk->token_file);
     }
     const char *text = link_text(desk->link, &length);
     problem_read(text, length, detail, sizeof detail);

@@ -15,6 +15,7 @@ struct fault_desk {
     const struct cli_command *self;
     struct link_place place;
     struct link *link;
+    const char *token_file; /* NULL: none */
 };
 
 /* False: *code is the exit code. Else link_free() it. */

@@ -143,6 +143,10 @@ static void put_effect(struct buffer *body, const struct scenario_fault *fault)
     case FAULT_CAPACITY:
     case FAULT_SURGE:
     case FAULT_STORE:
+    case FAULT_LOSE_CONNECTIONS:
+    case FAULT_KILL_STORE:
+    case FAULT_HANG_STORE:
+    case FAULT_EMPTY_STORE:
         break; /* plan_check() has refused them */
     }
 }

@@ -4,6 +4,7 @@
 #include "cmd_top.h"
 
 #include "cmd_top_fleet.h"
+#include "lists/top_list.h"
 #include "policy/value.h"
 #include "top/console.h"
 #include "top/watch.h"
@@ -93,10 +94,9 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
         .token_file = cli_value(self, args, "token-file"),
         .interval = BECALM_S,
     };
-    if (args->word_count > 1) {
-        return cli_usage(self, "one gateway at a time");
-    }
-    if (!link_place_parse(args->word_count == 0 ? LINK_DEFAULT : args->words[0], &place, why)) {
+    bool all = cli_has(self, args, "all");
+    bool several = all || args->word_count > 1;
+    if (!several && !link_place_parse(args->word_count == 0 ? LINK_DEFAULT : args->words[0], &place, why)) {
         return cli_usage(self, "%s", why);
     }
     if (interval != NULL && (!value_duration(interval, &watch.interval) || watch.interval < INTERVAL_MIN ||
@@ -107,15 +107,27 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
         return cli_usage(self, "--json needs --once");
     }
     if (cli_has(self, args, "fleet")) {
-        return top_fleet(self, &watch, once, as_json);
+        return several ? cli_usage(self, "--fleet asks one gateway, which knows the others")
+                       : top_fleet(self, &watch, once, as_json);
     }
     take_style(&watch.look);
+    if (several) {
+        static const char *const here[] = {LINK_DEFAULT};
+        watch.look.width = width();
+        return top_list(self, &watch,
+                        &(struct top_list_options){.admin = args->word_count == 0 ? here : args->words,
+                                                   .count = args->word_count == 0 ? 1 : args->word_count,
+                                                   .all = all,
+                                                   .once = once,
+                                                   .as_json = as_json});
+    }
     return once ? print_once(self, &watch, as_json) : run_live(self, &watch);
 }
 
 static const struct cli_option top_options[] = {
     {.name = "once", .letter = '1', .help = "print one screen, and end"},
     {.name = "json", .help = "with --once: as JSON, for scripts"},
+    {.name = "all", .help = "each address of a name is a gateway: a line each, worst first"},
     {.name = "fleet", .help = "the processes that share its store, worst first"},
     {.name = "interval", .letter = 'n', .argument = "TIME", .help = "how often to ask: 1s; 100ms to 1h"},
     {.name = "token-file",
@@ -128,15 +140,18 @@ static const struct cli_option top_options[] = {
 const struct cli_command cmd_top = {
     .name = "top",
     .summary = "watch a gateway's services in the terminal",
-    .usage = "top [options] [ADMIN]",
+    .usage = "top [options] [ADMIN...]",
     .purpose = "Shows what a gateway does, live: its services, those in trouble first, with\n"
                "requests and retries, success at once and after retries, amplification, and\n"
                "for the chosen one breaker, budget, limit, queue, hosts, and why calls are\n"
                "refused or not retried. ADMIN is the gateway's admin address, host:port or\n"
-               "unix:/path; 127.0.0.1:9900 if there is none. Press ? for its keys.",
+               "unix:/path; 127.0.0.1:9900 if there is none. Press ? for its keys. Of several\n"
+               "gateways there is a line each, worst first.",
     .options = top_options,
     .examples = "  becalm top\n"
                 "  becalm top --token-file token 10.0.0.7:9900\n"
+                "  becalm top 10.0.0.7:9900 10.0.0.8:9900 10.0.0.9:9900\n"
+                "  becalm top --all gateways.internal:9900\n"
                 "  becalm top --fleet\n"
                 "  becalm top --once unix:/run/becalm/admin.sock\n"
                 "  becalm top --once --json | jq '.services[] | select(.troubles != [])'\n",

@@ -20,7 +20,7 @@
 /* One process. Numbers are in millionths, as they are read. */
 struct instance {
     char id[WORD], name[WORD], version[WORD], policy[WORD];
-    uint64_t calls, retries, budgets, degraded, told;
+    uint64_t calls, retries, shared_calls, shared_retries, budgets, degraded, told;
     uint32_t odd; /* with another policy or version than most */
 };
 
@@ -29,6 +29,9 @@ struct roll {
     char store[288], fleet[WORD], error[160];
     bool up;
     bool read;
+    bool answered;
+    uint64_t age;             /* of its last answer */
+    uint64_t lowest, highest; /* percentages of the gateway's budgets in it; 0: none is known */
     struct instance *instance;
     uint32_t count;
 };
@@ -51,6 +54,8 @@ static void instance_read(struct json_reader *json, struct instance *to)
             {"callsPerSecond", NULL, &to->calls},
             {"degraded", NULL, &to->degraded},
             {"retriesPerSecond", NULL, &to->retries},
+            {"sharedCallsPerSecond", NULL, &to->shared_calls},
+            {"sharedRetriesPerSecond", NULL, &to->shared_retries},
             {"toldSecondsAgo", NULL, &to->told},
         };
         size_t i = 0;
@@ -85,6 +90,21 @@ static bool instances_read(struct json_reader *json, struct roll *roll)
     return true;
 }
 
+static void budget_read(struct json_reader *json, struct roll *roll)
+{
+    char key[32];
+    json_reader_object(json);
+    while (json_reader_key(json, key, sizeof key)) {
+        if (strcmp(key, "percent") != 0) {
+            json_reader_skip(json);
+            continue;
+        }
+        uint64_t percent = json_reader_number(json);
+        roll->lowest = roll->lowest == 0 || percent < roll->lowest ? percent : roll->lowest;
+        roll->highest = percent > roll->highest ? percent : roll->highest;
+    }
+}
+
 static bool roll_read(struct json_reader *json, struct roll *roll)
 {
     char key[32];
@@ -99,6 +119,14 @@ static bool roll_read(struct json_reader *json, struct roll *roll)
             json_reader_text(json, roll->error, sizeof roll->error);
         } else if (strcmp(key, "up") == 0) {
             roll->up = json_reader_bool(json);
+        } else if (strcmp(key, "answeredSecondsAgo") == 0) {
+            roll->answered = true;
+            roll->age = json_reader_number(json);
+        } else if (strcmp(key, "budgets") == 0) {
+            json_reader_array(json);
+            while (json_reader_item(json)) {
+                budget_read(json, roll);
+            }
         } else if (strcmp(key, "readSecondsAgo") == 0) {
             roll->read = true;
             json_reader_skip(json);
@@ -122,11 +150,15 @@ static uint32_t same(const struct roll *roll, const struct instance *one)
     return count;
 }
 
+static bool is_silent(const struct instance *i)
+{
+    return i->told / 1000 >= SILENT_MS;
+}
+
 static uint64_t badness(const struct instance *i)
 {
     uint64_t ratio = i->calls == 0 ? 0 : i->retries * 1000 / i->calls;
-    uint64_t silent = i->told / 1000 >= SILENT_MS;
-    return silent << 62 | (uint64_t)(i->degraded > 0) << 61 | (uint64_t)(i->odd != 0) << 60 |
+    return (uint64_t)is_silent(i) << 62 | (uint64_t)(i->degraded > 0) << 61 | (uint64_t)(i->odd != 0) << 60 |
            (ratio < 1000000 ? ratio : 1000000);
 }
 
@@ -154,10 +186,7 @@ static void roll_sort(struct roll *roll)
 
 static void instance_print(const struct instance *i)
 {
-    const char *trouble = i->told / 1000 >= SILENT_MS ? "silent"
-                          : i->degraded > 0           ? "degraded"
-                          : i->odd                    ? "differs"
-                                                      : "";
+    const char *trouble = is_silent(i) ? "silent" : i->degraded > 0 ? "degraded" : i->odd ? "differs" : "";
     uint64_t permille = i->calls == 0 ? 0 : i->retries * 1000 / i->calls;
     printf("%-12.12s %-20.20s %-10.10s %-9.9s %9" PRIu64 " %9" PRIu64 " %5" PRIu64 ".%" PRIu64 " %% %5" PRIu64
            " s  %s\n",
@@ -165,20 +194,42 @@ static void instance_print(const struct instance *i)
            permille % 10, i->told / MILLIONTHS, trouble);
 }
 
-static void roll_print(struct roll *roll)
+/* Is it there, which error does it give, and how old is its last answer? */
+static void store_print(const struct roll *roll)
+{
+    printf("store %s %s%s%s", roll->store, roll->up ? "up" : "AWAY", roll->error[0] == 0 ? "" : ": ", roll->error);
+    if (roll->answered) {
+        printf(", answered %" PRIu64 ".%" PRIu64 " s ago", roll->age / MILLIONTHS, roll->age / (MILLIONTHS / 10) % 10);
+    }
+}
+
+/* What the shared budgets are about, against what they allow. Who is silent may be dead. */
+static void ratio_print(const struct roll *roll)
 {
     uint64_t calls = 0;
     uint64_t retries = 0;
-    roll_sort(roll);
     for (uint32_t i = 0; i < roll->count; i++) {
-        calls += roll->instance[i].calls;
-        retries += roll->instance[i].retries;
+        calls += is_silent(&roll->instance[i]) ? 0 : roll->instance[i].shared_calls;
+        retries += is_silent(&roll->instance[i]) ? 0 : roll->instance[i].shared_retries;
     }
     uint64_t permille = calls == 0 ? 0 : retries * 1000 / calls;
-    printf("fleet %s   store %s %s%s%s   %u instances   %" PRIu64 " calls/s   %" PRIu64 " retries/s = %" PRIu64
-           ".%" PRIu64 " %%\n",
-           roll->fleet, roll->store, roll->up ? "up" : "AWAY", roll->error[0] == 0 ? "" : ": ", roll->error,
-           roll->count, calls / MILLIONTHS, retries / MILLIONTHS, permille / 10, permille % 10);
+    printf("%" PRIu64 " calls/s   %" PRIu64 " retries/s = %" PRIu64 ".%" PRIu64 " %%", calls / MILLIONTHS,
+           retries / MILLIONTHS, permille / 10, permille % 10);
+    if (roll->lowest != roll->highest) {
+        printf(" of %g to %g %% allowed", (double)roll->lowest / MILLIONTHS, (double)roll->highest / MILLIONTHS);
+    } else if (roll->highest > 0) {
+        printf(" of %g %% allowed", (double)roll->highest / MILLIONTHS);
+    }
+}
+
+static void roll_print(struct roll *roll)
+{
+    roll_sort(roll);
+    printf("fleet %s   ", roll->fleet);
+    store_print(roll);
+    printf("   %u instances   ", roll->count);
+    ratio_print(roll);
+    printf("\n");
     printf("%-12s %-20s %-10s %-9s %9s %9s %9s %7s\n", "instance", "machine", "version", "policy", "calls/s",
            "retries/s", "ratio", "told");
     for (uint32_t i = 0; i < roll->count; i++) {

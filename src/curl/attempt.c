@@ -26,7 +26,7 @@ static size_t give_body(const struct transfer *transfer, char *at, size_t length
     return option->write(at, 1, length, option->write_data);
 }
 
-/* libcurl's rule: without a function the data is for the write function; without either nobody wants headers. */
+/* libcurl's rule: without a function the data is for the write function; without either headers are not wanted. */
 static bool wants_lines(const struct handle_options *option)
 {
     return option->header != NULL || option->header_data != NULL;
@@ -140,7 +140,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     case ATTEMPT_FREE:
     case ATTEMPT_FLYING:
     case ATTEMPT_GONE:
-        return length; /* nobody wants it, and it is removed in a moment */
+        return length; /* the attempt was dropped, and is removed in a moment */
     }
     BECALM_UNREACHABLE();
 }

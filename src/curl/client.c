@@ -28,8 +28,8 @@ struct becalm_moment client_moment(const struct becalm_client *client, uint64_t 
     uint64_t random = client->seed + stream * UINT64_C(0x9e3779b97f4a7c15);
     return (struct becalm_moment){
         .now = now,
-        /* Not mixed: whoever draws does that. The children of a fork have the same seed and streams, but not the same
-         * nanosecond. */
+        /* Not mixed: the code that draws does that. The children of a fork have the same seed and streams, but not the
+         * same nanosecond. */
         .random = random ^ now << 20,
         .cell = cell_here(),
     };
@@ -106,7 +106,7 @@ static bool rules_make(struct becalm_client *client, const struct becalm_service
     return lines_make(target, of_service);
 }
 
-/* Who belongs to nobody is sent once, whatever happens, as without us. */
+/* A request that belongs to no service is sent once, with any result, as plain libcurl would. */
 static bool unrouted_make(struct becalm_client *client)
 {
     struct client_target *target = &client->target[client->target_count++];
@@ -179,21 +179,24 @@ static struct becalm_client *client_make(const struct becalm_client_options *opt
     return client;
 }
 
-static void calls_count(void *self, uint64_t *calls, uint64_t *retries)
+static void calls_count(void *self, struct roster_totals *totals)
 {
     struct becalm_client *client = self;
     (void)pthread_mutex_lock(&client->mutex); /* sites may be added */
     for (uint32_t i = 0; i < client->target_count; i++) {
+        uint64_t calls = 0;
+        uint64_t retries = 0;
         for (const struct site *site = client->target[i].sites; site != NULL; site = site->next) {
             for (uint32_t k = 0; k < SITE_LANES; k++) {
-                meter_totals(&site->lane[k].meter, calls, retries);
+                meter_totals(&site->lane[k].meter, &calls, &retries);
             }
         }
+        roster_count(totals, calls, retries, client->target[i].target.lease != NULL);
     }
     (void)pthread_mutex_unlock(&client->mutex);
 }
 
-/* Only who shares a budget needs what it takes. */
+/* Only a client that shares a budget needs this. */
 static bool store_make(struct becalm_client *client)
 {
     struct redis_stores_budget *budget = calloc(client->target_count, sizeof *budget);
@@ -236,7 +239,7 @@ static struct becalm_client *client_of(struct becalm_config *config, const struc
 static const char *const as_caller[] = {AS_CALLER, NULL};
 static const struct becalm_load_options load_options = {.substitute = true, .shared_budgets = true, .set = as_caller};
 
-/* Who gives no place for what is wrong should still be able to find out. */
+/* A program that gives no room for diagnostics should still be able to see them. */
 static void diags_print(const struct becalm_diags *diags)
 {
     char line[1024];
@@ -311,7 +314,8 @@ struct becalm_client *becalm_client_new(const char *service, const struct becalm
         target->policy = *policy;
     }
     if (target->policy.lease.enabled) {
-        wrong = (struct becalm_complaint){"lease", "enabled must be false: nobody here asks the store"};
+        wrong =
+            (struct becalm_complaint){"lease", "enabled must be false: a client that is built in code asks no store"};
         goto fail;
     }
     if (becalm_policy_check(&target->policy, &wrong) != 0 || !target_make(target) || !lines_make(target, NULL)) {

@@ -50,12 +50,12 @@ struct client_target {
 struct becalm_client {
     struct becalm_client_options options;
     struct becalm_config *config; /* NULL: built in code */
-    struct route_table *routes;   /* NULL likewise */
+    struct route_table *routes;   /* NULL in that case, too */
     struct client_target *target; /* in the file's order; the last is for requests that belong to no service */
     uint32_t target_count;
     uint32_t *service_target; /* a service's own; its endpoints follow */
     char *service_name;       /* built in code: its copy */
-    bool by_method;           /* whom a request belongs to depends on its method */
+    bool by_method;           /* the target of a request depends on its method */
     uint64_t seed;
     struct client_store *store; /* that it shares budgets in; NULL: none */
     pthread_mutex_t mutex;      /* for all below */
@@ -64,7 +64,8 @@ struct becalm_client {
     uint32_t operation_count;
 };
 
-/* The time, random bits, and a number for this thread. `stream` is a number that nobody else has at the same time. */
+/* The time, random bits, and a number for this thread. `stream` is a number that no other caller uses at the same time.
+ */
 struct becalm_moment client_moment(const struct becalm_client *, uint64_t stream);
 
 /* Is this the target of requests that belong to no service? */
@@ -73,7 +74,7 @@ bool client_is_unrouted(const struct becalm_client *, const struct client_target
 /* What is known of a handle, also if that is nothing yet; NULL: no memory. With the mutex. */
 struct handle *client_handle(struct becalm_client *, CURL *);
 
-/* Whom a request belongs to. */
+/* The target that a request belongs to. */
 struct client_target *client_find(const struct becalm_client *, struct becalm_text url, struct becalm_text method,
                                   const struct curl_slist *headers);
 

@@ -45,16 +45,15 @@ static bool host_find(void *self, const char *host, union address_socket *socket
 static void process_tell(void *self, struct roster_entry *entry)
 {
     struct client_store *store = self;
-    uint64_t calls = 0;
-    uint64_t retries = 0;
-    store->options.count(store->options.self, &calls, &retries);
+    struct roster_totals totals = {.calls = 0};
+    store->options.count(store->options.self, &totals);
     for (uint32_t i = 0; i < store->options.budget_count; i++) {
         entry->budgets++;
         entry->degraded += becalm_lease_degraded(store->budget[i].lease);
     }
     snprintf(entry->id, sizeof entry->id, "%s", store->id);
     snprintf(entry->policy, sizeof entry->policy, "%s", store->policy);
-    roster_rates(&store->rates, store->loop.now, calls, retries, entry);
+    roster_rates(&store->rates, store->loop.now, &totals, entry);
 }
 
 static void leases_bind_all(struct client_store *store)

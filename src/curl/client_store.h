@@ -3,8 +3,8 @@
 #define BECALM_CURL_CLIENT_STORE_H
 
 /* The budgets that a client shares with other processes, in the Redis that its policy names. It has no thread and asks
- * for no descriptor in the program's loop: whoever drives calls of the client, from whichever thread, gives it a turn
- * when one is due, and sleeps no longer than until the next. While nobody is in a call nothing is asked, and the lease
+ * for no descriptor in the program's loop: each thread that drives calls of the client gives it a turn when one is
+ * due, and sleeps no longer than until the next. While no thread is in a call the store is not asked, and the lease
  * runs out. */
 
 #include "redis/stores.h"
@@ -15,7 +15,7 @@ struct client_store_options {
     const struct becalm_config *config;
     const struct redis_stores_budget *budget; /* all that the client has, the services' own before their endpoints' */
     uint32_t budget_count;
-    void (*count)(void *self, uint64_t *calls, uint64_t *retries); /* adds all that were made, for others to see */
+    void (*count)(void *self, struct roster_totals *); /* adds all that were made, for others to see */
     void *self;
 };
 

@@ -97,7 +97,8 @@ CURLcode becalm_curl_setopt(CURL *easy, struct becalm_client *client, CURLoption
         }
     } else {
         long number = va_arg(arguments, long);
-        bool refused = option == CURLOPT_CONNECT_ONLY && number != 0; /* nobody could use the connection afterwards */
+        bool refused =
+            option == CURLOPT_CONNECT_ONLY && number != 0; /* the program could not use the connection afterwards */
         rc = refused ? CURLE_BAD_FUNCTION_ARGUMENT : curl_easy_setopt(easy, option, number);
         rc = rc == CURLE_OK ? record(easy, client, option, &number) : rc;
     }
@@ -196,7 +197,7 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
     return handle->multi != NULL;
 }
 
-/* The handle with a multi handle of its own, and nobody else in it; NULL: there is no memory, or somebody is. */
+/* The handle with a multi handle of its own that no other call uses; NULL: no memory, or another call is in it. */
 static struct handle *handle_enter(CURL *easy, struct becalm_client *client)
 {
     lock(client);
@@ -225,7 +226,7 @@ CURLcode becalm_curl_perform(CURL *easy, struct becalm_client *client)
     }
     CURLcode code = multi_only_perform(handle->multi, easy, handle);
     handle->called_at = handle->multi->only->call.record.began_at;
-    atomic_store_explicit(&handle->busy, false, memory_order_release); /* who sees it sees the record, too */
+    atomic_store_explicit(&handle->busy, false, memory_order_release); /* a thread that sees it sees the record, too */
     return code;
 }
 

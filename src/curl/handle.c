@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who is known ---- */
+/* ---- known handles ---- */
 
 static void plain_remove(struct handles *handles, struct handle *handle)
 {
@@ -49,7 +49,7 @@ uint32_t handles_plain_max(uint64_t descriptors)
     return most < HANDLES_PLAIN_MOST ? (uint32_t)most : HANDLES_PLAIN_MOST;
 }
 
-/* The plain one that has been idle the longest, if there are too many of them; NULL: nobody has to go. */
+/* The plain one that has been idle the longest, if there are too many of them; NULL: none has to go. */
 static struct handle *plain_spare(const struct handles *handles, becalm_ns now)
 {
     struct handle *handle = handles->plain_count < HANDLES_PLAIN_KEPT ? NULL : handles->oldest;

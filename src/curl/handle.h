@@ -12,9 +12,9 @@
 
 #include <curl/curl.h>
 
-/* Of plain handles nobody tells when the program has cleaned them up, and each may have three descriptors. So many are
- * remembered in any case; more as long as each was in a call during the last minute, and up to `plain_max`; still more
- * only if all are in a call. */
+/* libcurl does not tell us when the program has cleaned up a plain handle, and each may have three descriptors. So many
+ * are remembered in any case; more as long as each was in a call during the last minute, and up to `plain_max`; still
+ * more only if all are in a call. */
 #define HANDLES_PLAIN_KEPT 32u
 #define HANDLES_PLAIN_MOST 1000u
 #define HANDLES_PLAIN_IDLE (60 * BECALM_S)
@@ -50,7 +50,7 @@ enum handle_recorded {
 enum handle_body {
     BODY_NONE,
     BODY_MEMORY,  /* POSTFIELDS: libcurl sends it again by itself */
-    BODY_FORM,    /* MIMEPOST, HTTPPOST: likewise, if its parts can go back, which nobody can be asked before */
+    BODY_FORM,    /* MIMEPOST, HTTPPOST: the same, if its parts can be rewound, which is not known before */
     BODY_CALLBACK /* READFUNCTION, or a FILE */
 };
 
@@ -92,7 +92,7 @@ static inline bool handle_recorded(const struct handle_options *option, unsigned
 
 #define HANDLE_URL_MAX 256u
 
-/* Whom the latest request belonged to: the next one, most often the same, need not be looked for. */
+/* The target of the latest request: most often the next request has the same one, and no search is needed. */
 struct handle_route {
     struct client_target *target; /* NULL: not known */
     struct client_origin *origin;

@@ -17,7 +17,7 @@ BECALM__COLD void line_serve(struct transfer *transfer, unsigned flags, const st
 }
 
 /* With the lock of the lines, in any thread. The stack is emptied as a whole, so that no place in it can have been
- * another's meanwhile. release: who takes it finds what the verdict says. */
+ * another's meanwhile. release: the thread that takes it sees the verdict. */
 static void wake(struct line_owner *owner, const void *from)
 {
     struct transfer *transfer = CONTAINER_OF(owner, struct transfer, owner);
@@ -95,6 +95,6 @@ BECALM__COLD static struct transfer *take_called(struct becalm_curl_multi *multi
 
 struct transfer *line_take_called(struct becalm_curl_multi *multi)
 {
-    /* relaxed: whoever comes now wakes us up */
+    /* relaxed: a call that comes now wakes us up */
     return atomic_load_explicit(&multi->called, memory_order_relaxed) == NULL ? NULL : take_called(multi);
 }

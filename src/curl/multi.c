@@ -114,7 +114,7 @@ static void settle(struct becalm_curl_multi *multi)
         multi->dirty = transfer->next;
         if (multi_settle_one(transfer)) {
             multi->active--;
-            /* relaxed: only the flag itself matters, to who would cancel the call */
+            /* relaxed: only the flag itself matters, to a thread that would cancel the call */
             atomic_store_explicit(&transfer->handle->over, true, memory_order_relaxed);
             multi_message_add(
                 multi, &(CURLMsg){.msg = CURLMSG_DONE, .easy_handle = transfer->easy, .data.result = transfer->code});
@@ -122,7 +122,7 @@ static void settle(struct becalm_curl_multi *multi)
     }
 }
 
-/* Whoever ends leaves a slot, and who is called for it may end at once as well. */
+/* A transfer that ends frees a slot, and the one that is called for it may end at once as well. */
 static void settle_all(struct becalm_curl_multi *multi)
 {
     do {
@@ -190,7 +190,7 @@ static struct handle *cancel_take(struct becalm_curl_multi *multi)
 
 static void cancels_run(struct becalm_curl_multi *multi)
 {
-    /* relaxed: whoever set it has woken us up afterwards, and the list has a mutex */
+    /* relaxed: the thread that set it has woken us up afterwards, and the list has a mutex */
     if (!atomic_load_explicit(&multi->cancelled, memory_order_relaxed)) {
         return;
     }
@@ -339,7 +339,7 @@ static void transfer_spare(struct becalm_curl_multi *multi, struct transfer *tra
     multi->spare = transfer;
 }
 
-/* The handle is in this multi from now on, if nobody else has it. */
+/* The handle is in this multi from now on, if no other multi has it. */
 static CURLMcode handle_join(struct becalm_curl_multi *multi, CURL *easy, struct handle **joined)
 {
     CURLMcode rc = CURLM_OK;
@@ -466,7 +466,7 @@ void becalm_curl_multi_free(struct becalm_curl_multi *multi)
     if (multi == NULL) {
         return;
     }
-    multi->message_count = 0; /* nobody will read them */
+    multi->message_count = 0; /* the program will not read them */
     uint32_t at = 0;
     for (const struct transfer *transfer; (transfer = map_left(&multi->transfers, &at)) != NULL;) {
         (void)becalm_curl_multi_remove_handle(multi, transfer->easy); /* and its copies with it */

@@ -15,16 +15,16 @@ void multi_begin(struct becalm_curl_multi *, struct transfer *, CURL *, struct h
 /* Does what the steps of a call have marked. True: the call is over by this. */
 bool multi_settle_one(struct transfer *);
 
-/* Rounded up, so that nobody wakes up before the time and finds nothing to do. */
+/* Rounded up, so that no thread wakes up too early and finds nothing to do. */
 long multi_ms_until(becalm_ns now, becalm_ns at);
 
-/* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by whoever drives it. */
+/* For easy.c, with the client's mutex: a handle in this multi is to be cancelled by the thread that drives it. */
 void multi_cancel_later(struct becalm_curl_multi *, struct handle *);
 
 /* For easy.c, in the thread of the call: the one that this handle is in and that has not ended; NULL: none. */
 struct transfer *multi_call_of(const struct handle *);
 
-/* For easy.c: pauses whoever has the call's answer, or goes on with it. */
+/* For easy.c: pauses the handle that has the call's answer, or continues it. */
 CURLcode multi_pause(struct transfer *, int bitmask);
 
 /* Goes on with those that lines have called. True: there were some. */

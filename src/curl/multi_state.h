@@ -12,7 +12,7 @@ struct becalm_curl_multi {
     CURLM *curl;
     /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi. */
     struct transfer *only;
-    BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): who is in it, or some who are in the list */
+    BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): the call in it, or those in the list */
     struct handle *cancels;        /* that list, with the client's mutex */
     bool inside;                   /* one of our functions is at work, perhaps in a callback of the caller's */
     struct map transfers;          /* by handle: callers' and copies */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a multi handle keeps: its transfers by handle and by timer, and messages that nobody has read yet. */
+/* The tables of a multi handle: its transfers by handle and by timer, and messages that the program has not read yet.
+ */
 #include "multi_table.h"
 
 #include <stdlib.h>
@@ -98,7 +99,8 @@ becalm_ns multi_next_at(const struct becalm_curl_multi *multi)
     if (multi->active > 0 && multi->client->store != NULL) {
         at = becalm_ns_min(at, client_store_due(multi->client->store));
     }
-    /* The loop of a program can't be woken by another thread that has called somebody here: it looks. */
+    /* The loop of a program can't be woken by another thread that has called a transfer of this multi: so the loop
+     * polls. */
     bool must_look = multi->lined > 0 && multi->timer != NULL;
     return must_look ? becalm_ns_min(at, becalm_ns_after(multi->looked_at, LOOK_EVERY)) : at;
 }

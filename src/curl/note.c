@@ -66,7 +66,7 @@ static BECALM__OUTLINE void count_finish(struct meter *meter, const struct trans
 
 static void count_begin(struct meter *meter, struct transfer *transfer, const struct becalm_action *action)
 {
-    meter_add(&meter->arrivals, 1);
+    meter_add(&meter->arrivals[METER_H1], 1); /* libcurl chooses, and they are shown as one */
     meter_begin(meter, &transfer->counted);
     if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_send() counts the others */
         meter_add(&meter->in_flight, 1);

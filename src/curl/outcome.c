@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* What libcurl's codes say. Those that are not here are the caller's own doing (a URL that is none, a callback that
- * gave up) or this machine's (no memory): nobody's health depends on them, and they are not retried. */
+ * gave up) or this machine's (no memory): they say nothing about the service's health, and are not retried. */
 enum trouble { TROUBLE_DNS, TROUBLE_CONNECT, TROUBLE_TLS, TROUBLE_BROKEN, TROUBLE_CUT, TROUBLE_ANSWER, TROUBLE_TIME };
 
 static const struct {
@@ -107,7 +107,7 @@ bool outcome_fresh(CURL *easy)
     return info_long(easy, CURLINFO_NUM_CONNECTS) > 0;
 }
 
-/* Did the operating system say that nobody listens there? ENOENT is a Unix socket's. */
+/* Did the operating system say that no process listens there? ENOENT is a Unix socket's. */
 static bool nobody_listens(CURL *easy)
 {
     long error = info_long(easy, CURLINFO_OS_ERRNO);
@@ -142,7 +142,7 @@ static bool is_grpc(CURL *easy)
     return type != NULL && becalm__grpc_is_type((struct becalm_text){type, strlen(type)});
 }
 
-/* The answer's headers may change what its status means. Not those of a stranger, to whom a redirection led: it can't
+/* The answer's headers may change what its status means. Not those of another host that a redirection led to: it can't
  * speak for the service that was asked, and how long to wait or not to retry at all is said by that alone. */
 static BECALM__COLD void classify(CURL *easy, const struct asked *asked, struct seen *seen)
 {
@@ -177,7 +177,7 @@ void outcome_of_head(CURL *easy, const struct asked *asked, struct seen *seen)
 /* What the code alone does not say: whether anything was sent, and how much of an answer came. */
 static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
 {
-    /* Also by what was followed to get here: then the first request was sent, whatever became of the next. */
+    /* Also by what was followed to get here: then the first request was sent, however the next one ended. */
     bool sent = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 || info_long(easy, CURLINFO_REDIRECT_COUNT) > 0;
     bool answered = status_of(easy) >= 200;
     switch (trouble) {
@@ -207,8 +207,8 @@ static long tunnel_refusal(CURL *easy)
     return said >= 300 && !sent_before ? said : 0;
 }
 
-/* An error that the answer's status explains, whatever else libcurl did not like about it: it is no part of a file to
- * be resumed, or too long. */
+/* An error that the answer's status explains, though libcurl reports another problem with it: it is no part of a file
+ * to be resumed, or too long. */
 static bool is_by_status(CURL *easy, CURLcode code)
 {
     bool may_be = code == CURLE_HTTP_RETURNED_ERROR || code == CURLE_RANGE_ERROR || code == CURLE_FILESIZE_EXCEEDED;
@@ -224,7 +224,7 @@ BECALM__COLD void outcome_of_failure(CURL *easy, CURLcode code, const struct ask
     }
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
     long refusal = tunnel_refusal(easy);
-    if (refusal != 0) { /* it is busy, or does not want this caller, which is nobody else's affair */
+    if (refusal != 0) { /* it is busy, or does not want this caller, which says nothing about other callers */
         if (refusal >= 500 || refusal == 429) {
             becalm_http_fail(retry_on, BECALM_HTTP_CONNECT, &seen->outcome);
         }

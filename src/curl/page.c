@@ -21,7 +21,8 @@ struct page {
 
 static uint32_t listed(const struct becalm_client *client)
 {
-    return client->routes == NULL ? client->target_count : client->target_count - 1; /* the last is nobody's */
+    return client->routes == NULL ? client->target_count
+                                  : client->target_count - 1; /* the last is for requests of no service */
 }
 
 static bool page_make(struct becalm_client *client, struct page *page)
@@ -59,14 +60,15 @@ static void page_fill(const struct becalm_client *client, struct page *page)
     }
 }
 
-/* Calls of the target that is nobody's; built in code, a client has none such. With the mutex. */
+/* Calls of the target for requests of no service; a client that is built in code has none. With the mutex. */
 static uint64_t unrouted_count(const struct becalm_client *client)
 {
     uint64_t count = 0;
     const struct site *site = client->routes == NULL ? NULL : client->target[client->target_count - 1].sites;
     for (; site != NULL; site = site->next) {
         for (uint32_t k = 0; k < SITE_LANES; k++) {
-            count += atomic_load_explicit(&site->lane[k].meter.arrivals, memory_order_relaxed);
+            const struct meter *meter = &site->lane[k].meter;
+            count += meter_arrivals(&meter, 1);
         }
     }
     return count;

@@ -26,9 +26,9 @@ bool request_knows_method(const struct transfer *transfer)
 }
 
 /* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
- * one is chosen. If its method was not recorded nobody knows the first two before it is sent. And the second attempt
- * has a copy of the caller's handle, which may get the answer: who has asked for hedges asks a multi for that copy, but
- * all others, and whoever calls becalm_curl_perform(), ask their own handle. */
+ * one is chosen. If its method was not recorded the first two are unknown before it is sent. And the second attempt
+ * has a copy of the caller's handle, which may get the answer: a program that has asked for hedges asks a multi for
+ * that copy, but all others, and those that call becalm_curl_perform(), ask their own handle. */
 static bool goes_alone(const struct transfer *transfer)
 {
     const struct handle_options *recorded = recorded_options(transfer);
@@ -41,7 +41,7 @@ static struct becalm_text text_from(const char *text)
     return (struct becalm_text){text, text == NULL ? 0 : strlen(text)};
 }
 
-/* What was recorded; else what libcurl says, who knows it for sure only while it is sending. */
+/* The method that was recorded; else the one that libcurl reports, which is certain only while it is sending. */
 struct becalm_text request_method(const struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
@@ -90,7 +90,7 @@ static bool key_draw(struct transfer *transfer)
     unsigned char random[BECALM__KEY_RANDOM];
     char key[BECALM__KEY_TEXT];
     if (!entropy_fill(random, sizeof random)) {
-        return false; /* none is better than one that somebody else has */
+        return false; /* no key is better than one that another call has */
     }
     becalm__key_write(random, key);
     (void)snprintf(transfer->key, sizeof transfer->key, "Idempotency-Key: \"%s\"", key);
@@ -125,7 +125,7 @@ struct becalm_request request_make(struct transfer *transfer, struct becalm_text
     transfer->key[0] = '\0';
     transfer->must_end_at = deadline_of(transfer);
     request.deadline_at = transfer->must_end_at;
-    if (transfer->takes_headers) { /* nobody else can have a key */
+    if (transfer->takes_headers) { /* no other kind of call can have a key */
         bool has_key = becalm_key_parse(request_header(transfer, "Idempotency-Key"), &key);
         if (handle->keyed && !has_key) {
             has_key = key_draw(transfer);

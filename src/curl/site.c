@@ -30,12 +30,12 @@ struct meter *site_take(struct site *site, uint32_t hint)
 {
     for (uint32_t i = 0;; i++) {
         struct site_lane *lane = &site->lane[(hint + i) % SITE_LANES];
-        /* acquire: pairs with the release of who had it before, whose additions are then seen */
+        /* acquire: pairs with the release of the thread that had it before, whose additions are then seen */
         if (!atomic_exchange_explicit(&lane->taken, true, memory_order_acquire)) {
             return &lane->meter;
         }
         if (i % SITE_LANES == SITE_LANES - 1) {
-            (void)sched_yield(); /* who holds one holds it for nanoseconds, unless it was interrupted */
+            (void)sched_yield(); /* a thread holds one for nanoseconds, unless it was interrupted */
         }
     }
 }

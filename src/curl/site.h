@@ -3,8 +3,8 @@
 #define BECALM_CURL_SITE_H
 
 /* What the calls from one place of a program to one target have counted. A meter has one writer; here any thread may
- * be it, so a site has several meters, and whoever counts takes one that is free for the moment. Gauges go up in one
- * and down in another, and only their sum means something, which is all that is read. */
+ * be it, so a site has several meters, and a thread that counts takes one that is free for the moment. Gauges go up in
+ * one and down in another, and only their sum means something, which is all that is read. */
 
 #include "meter/step.h"
 

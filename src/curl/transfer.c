@@ -65,7 +65,7 @@ static CURLcode code_without_answer(const struct transfer *transfer)
     return late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_CONNECT;
 }
 
-/* Nobody wants this attempt any more: it is removed when the transfer is settled. */
+/* This attempt is not wanted any more: it is removed when the transfer is settled. */
 static void attempt_drop(struct attempt *attempt)
 {
     attempt->state = ATTEMPT_GONE;
@@ -210,8 +210,8 @@ static void act(struct transfer *transfer, const struct becalm_event *event, con
 }
 
 /* When to be woken: at the latest when the engine says so, and before to look how far it is. An answer that is passed
- * on has only the caller's own deadline; and if the caller has paused it, nobody tells us when it goes on, so that it
- * is asked again. */
+ * on has only the caller's own deadline; and if the caller has paused it, no callback says when it goes on, so that
+ * it is asked again. */
 static becalm_ns wake_at(struct transfer *transfer, becalm_ns engine_at)
 {
     if (transfer->state >= TRANSFER_ENDED) {
@@ -255,8 +255,8 @@ static BECALM__COLD void line_left(struct attempt *attempt)
     (void)becalm_call_goes(&attempt->transfer->call, attempt->slot, sent_at);
 }
 
-/* The end of an attempt or of its head, of whatever kind: did it get a connection while nobody was known to accept any?
- * Then whoever waits for its host goes on. */
+/* The end of an attempt or of its head, with any outcome: did it get a connection while no host was known to accept
+ * any? Then transfers that wait for its host go on. */
 static inline void host_note(struct transfer *transfer, struct attempt *attempt)
 {
     if (attempt->unsent) {
@@ -326,7 +326,7 @@ static bool text_same(struct becalm_text text, const char *at, size_t length)
     return text.length == length && (length == 0 || memcmp(text.at, at, length) == 0);
 }
 
-/* Whom a request for this URL belongs to, which is zero-terminated. */
+/* The target of a request for this URL, which is zero-terminated. */
 static BECALM__COLD struct client_target *target_of(const struct transfer *transfer, struct becalm_text url,
                                                     struct becalm_text method)
 {
@@ -338,7 +338,7 @@ static BECALM__COLD struct client_target *target_of(const struct transfer *trans
     return target;
 }
 
-/* Whom the request belongs to, most often the same as the handle's latest. */
+/* The target of the request, most often the same as the handle's latest. */
 static struct client_target *target_find(struct transfer *transfer, struct becalm_text method)
 {
     const struct handle_options *option = &transfer->handle->option;
@@ -436,7 +436,7 @@ static void head_tell(struct attempt *attempt, struct becalm_moment at)
     step_at(transfer, &event);
 }
 
-/* Of an attempt whose head nobody has seen to come. */
+/* Judges an attempt whose head was not seen before its end. */
 static void judge(struct attempt *attempt)
 {
     head_see(attempt);
@@ -534,7 +534,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     event.outcome = *outcome;
     host_note(transfer, attempt);
     step_at(transfer, &event);
-    if (attempt->state == ATTEMPT_FLYING) { /* its answer is nobody's */
+    if (attempt->state == ATTEMPT_FLYING) { /* no caller wants its answer */
         attempt_drop(attempt);
     }
 }
@@ -591,7 +591,7 @@ static bool line_waits(struct attempt *attempt, becalm_ns now)
     return false;
 }
 
-/* How far is an attempt of which nobody tells? True: the engine was told something, and nothing else is to be done. Its
+/* How far is an attempt that has no callback? True: the engine was told something, and nothing else is to be done. Its
  * head is not looked for before it matters: more lines of it may be on their way. */
 static bool attempt_look(struct attempt *attempt, becalm_ns now)
 {
@@ -653,7 +653,7 @@ BECALM__COLD void transfer_timer(struct transfer *transfer)
             return;
         }
     }
-    /* At the time of the look: were its time over between the two, it would count as sent, whatever the look would say.
+    /* At the time of the look: were its time over between the two, it would count as sent, against what the look found.
      */
     struct becalm_event timer = {.kind = BECALM_EVENT_TIMER, .at = moment(transfer)};
     timer.at.now = now;
@@ -687,7 +687,8 @@ BECALM__COLD void transfer_cancel(struct transfer *transfer)
     BECALM_UNREACHABLE();
 }
 
-/* An attempt that could not even be handed to libcurl: the caller's own trouble, and nobody's failure. */
+/* An attempt that could not even be handed to libcurl: an error of the calling program, which counts as no failure of
+ * the service. */
 static BECALM__COLD void send_failed(struct transfer *transfer, const struct attempt *attempt)
 {
     char *text = transfer->handle->option.error;
@@ -711,7 +712,7 @@ static BECALM__COLD void remove_gone(struct transfer *transfer)
     transfer->gone = 0;
 }
 
-/* Nobody asks for the answer of who was in this slot any more, and its handle is known. */
+/* The answer of the former attempt in this slot is not wanted any more, and its handle is known. */
 static BECALM__COLD void remove_former(struct transfer *transfer, struct attempt *attempt)
 {
     transfer->answered = attempt->easy == transfer->answered ? transfer->easy : transfer->answered;
@@ -773,7 +774,7 @@ void transfer_detach(struct transfer *transfer)
     multi_wake_at(transfer->multi, transfer, BECALM_NEVER);
 }
 
-/* The copy that has the answer, which nobody can ask any more. */
+/* Forgets the copy that has the answer: the program can't ask for it any more. */
 void transfer_forget(struct transfer *transfer)
 {
     transfer->answered = transfer->easy;

@@ -55,7 +55,7 @@ struct attempt {
     uint32_t status;            /* of its answer; 0: none */
     CURLcode code;
     uint32_t number;
-    uint32_t due_number; /* of the one to be sent, once who was here before is gone */
+    uint32_t due_number; /* of the one to be sent, once the former attempt in this slot is gone */
     becalm_ns due_at;    /* when that was decided */
     becalm_ns timeout_at;
     curl_off_t uploaded;                      /* of the request's body, when it was looked at */
@@ -111,16 +111,16 @@ struct transfer {
     becalm_ns must_end_at; /* the caller's own deadline, which ends even an answer that is on its way */
     bool cut;              /* its latest attempt was ended by us, not by libcurl */
     CURLcode code;         /* of the call, or of the latest attempt */
-    CURL *answered;        /* who has the answer */
+    CURL *answered;        /* the handle that has the answer */
     struct seen seen;      /* how the latest attempt ended */
     char retry_after[40];  /* its copy: the handle that it lies in goes on */
     becalm_ns engine_at;   /* when the engine wants to be woken */
-    becalm_ns look_at;     /* when to see how far the attempts in flight are, of which nobody tells */
+    becalm_ns look_at;     /* when to look at the progress of attempts in flight that have no callback */
     becalm_ns wake_at;
     uint32_t timer; /* its place among the timers */
     bool dirty;     /* in the list of those to be settled */
     struct transfer *next;
-    struct line_owner owner;      /* in a line: by whom it is called */
+    struct line_owner owner;      /* in a line: how it is called */
     struct transfer *next_called; /* of those of its multi that were */
     bool lined;                   /* it waits in a line, and is counted as such */
     bool lined_once;              /* or has waited */

@@ -9,8 +9,9 @@
 
 /* How threads agree. `word` holds all that decides, and breaker_enter() alone changes its state, by one
  * compare-and-swap that also starts a new generation. What does not fit into the word (`retest`, `tally`) carries the
- * generation it was written for, and whoever finds another one there takes it for not written yet. So no thread ever
- * waits for another: one that is put to sleep in the middle of a transition is helped by the next that comes by. */
+ * generation it was written for, and a thread that finds another generation there treats the value as not yet written.
+ * So no thread ever waits for another: if a thread is preempted in the middle of a transition, the next thread
+ * completes it. */
 
 #define PPM        1000000u
 #define COUNT_MAX  65535u /* probes and thresholds: 16 bits of the word and of the tally */
@@ -134,7 +135,7 @@ struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_bre
     uint64_t word = word_make(state, 0, 0, 0);
     memset(b, 0, sizeof *b);
     (void)becalm_window_init(window_of(b), &shape);
-    /* relaxed: nobody else has the object yet; handing it to other threads is the caller's synchronisation. */
+    /* relaxed: no other thread has the object yet; handing it to other threads is the caller's synchronisation. */
     atomic_store_explicit(&b->retest, retest_make(BECALM_NEVER, word), memory_order_relaxed);
     atomic_store_explicit(&b->word, word, memory_order_relaxed);
     return b;
@@ -291,7 +292,7 @@ static uint32_t tally_get(uint64_t tally, unsigned shift)
     return (uint32_t)(tally >> shift) & COUNT_MAX;
 }
 
-/* The tally as it counts for a generation: an empty one if nobody has written it yet. */
+/* The tally as it counts for a generation: an empty one if no thread has written it yet. */
 static uint64_t tally_for(uint64_t tally, uint32_t generation)
 {
     uint64_t empty = (uint64_t)(generation & COUNT_MAX) << TALLY_TAG_SHIFT;
@@ -341,8 +342,8 @@ static enum becalm_breaker_state trial_verdict(const struct becalm_breaker_polic
     return bad ? BECALM_BREAKER_OPEN : BECALM_BREAKER_CLOSED;
 }
 
-/* What the end of the lease makes of an episode: probes handed out that are silent have failed, those that nobody asked
- * for say nothing. With none out there is no evidence at all, and a new lease begins. */
+/* How an episode ends when its lease expires: a probe that was sent and has no result counts as failed; a probe that
+ * was never requested counts as nothing. With none out there is no evidence at all, and a new lease begins. */
 static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
                                                const struct becalm_breaker_policy *policy, uint64_t word)
 {
@@ -400,7 +401,7 @@ static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_pol
         if (word_left(word) == 0) {
             return permit_refuse(permit);
         }
-        /* acq_rel on success keeps the release of breaker_enter alive for whoever reads this word next. */
+        /* acq_rel on success keeps the release of breaker_enter alive for the next thread that reads this word. */
         if (atomic_compare_exchange_weak_explicit(&b->word, &word, word - ONE_PROBE, memory_order_acq_rel,
                                                   memory_order_acquire)) {
             return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
@@ -479,7 +480,8 @@ static uint64_t plain_trips_until(const struct becalm_breaker_policy *policy, ui
     return becalm_ns_after(place, policy->window_size * BECALM_S) | ((UINT64_C(1) << 26) - 1);
 }
 
-/* relaxed: plain_until is a hint that guards no memory; who misses it leaves the judgement to the next note. */
+/* relaxed: plain_until is a hint that guards no memory; a thread that misses it leaves the judgement to the next note.
+ */
 static void plain_until_extend(struct becalm_breaker *b, uint64_t until)
 {
     uint64_t seen = atomic_load_explicit(&b->plain_until, memory_order_relaxed);
@@ -533,7 +535,7 @@ static void closed_count(struct becalm_breaker *b, const struct becalm_breaker_p
                      ? row_trips(b, policy, becalm__breaker_word_generation(word), lanes)
                      : rate_trips(b, policy, at, permit, lanes);
     if (trips) {
-        /* Lost: somebody else has opened it. */
+        /* Lost the race: another thread has opened it. */
         (void)permit_enter(b, policy, at, &word, permit, word_next(policy, word, BECALM_BREAKER_OPEN));
     }
 }
@@ -562,14 +564,14 @@ static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_p
 
 /* The functions on permits. */
 
-/* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. Who loses the race to get there is one of the
- * next, if the probes suffice. */
+/* Entry: OPEN, and the open time may be over. Exit: HALF_OPEN if it is. A thread that loses this race takes one of
+ * the remaining probes, if there is one. */
 BECALM__OUTLINE static bool open_admit(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                                        const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
     bool due = at->now >= retest_settle(b, policy, at, word);
     uint64_t seen = word;
-    /* With the first place taken: who opens the door goes through it. */
+    /* The first probe is taken already: it belongs to the call that made the transition. */
     uint64_t next = word_next(policy, word, BECALM_BREAKER_HALF_OPEN) - ONE_PROBE;
     if (due && permit_enter(b, policy, at, &word, permit, next)) {
         return becalm__permit_give(permit, word, retest_settle(b, policy, at, word));
@@ -643,7 +645,7 @@ static bool word_passes(const struct becalm_breaker *b, uint64_t word, becalm_ns
     BECALM_UNREACHABLE();
 }
 
-/* What refuses is looked at again: another thread may have let itself and others in meanwhile. */
+/* Before it refuses, it reads the word again: another thread may have entered HALF_OPEN meanwhile. */
 bool becalm_breaker_peek(const struct becalm_breaker *b, becalm_ns now)
 {
     uint64_t word = becalm__breaker_word(b);
@@ -777,7 +779,7 @@ static bool retest_is_sound(const struct becalm_breaker *b, const struct becalm_
 {
     uint64_t retest = atomic_load_explicit(&b->retest, memory_order_acquire);
     if (!retest_is_of(retest, word)) {
-        return true; /* not published yet: whoever comes next does it */
+        return true; /* not published yet: the next thread does that */
     }
     becalm_ns longest = becalm_ns_max(policy->open_for, policy->open_factor_ppm > PPM ? policy->open_cap : 0);
     becalm_ns lasts = becalm__breaker_word_state(word) == BECALM_BREAKER_OPEN ? longest : policy->half_open_for;

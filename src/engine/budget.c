@@ -139,7 +139,7 @@ static uint64_t word_load(const struct becalm_budget *b)
     return atomic_load_explicit(&b->word, memory_order_relaxed);
 }
 
-/* False: somebody else was first, and *seen is now what they left. */
+/* False: another thread was first, and *seen is now the value that it wrote. */
 static bool word_swap(struct becalm_budget *b, uint64_t *seen, uint64_t next)
 {
     return atomic_compare_exchange_weak_explicit(&b->word, seen, next, memory_order_relaxed, memory_order_relaxed);
@@ -328,7 +328,7 @@ static uint64_t earned_by_success(const struct becalm_budget *b, const struct be
     return least(share + more, BECALM_TOKEN);
 }
 
-/* A full stock asks nobody how retries end. */
+/* With a full stock the results of retries are not read. */
 static void earned_deposit(struct becalm_budget *b, const struct becalm_budget_policy *policy, uint64_t cap)
 {
     if (!stock_is_full(word_load(b), cap)) {

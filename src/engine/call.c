@@ -187,13 +187,13 @@ BECALM__COLD static void action_advise(struct step *s, enum becalm_reason why)
     enum becalm_mark_kind mark = becalm_mark_for(why, call->target->gate);
     bool unasked = call->record.attempts == 0 ? mark == BECALM_MARK_SPENT : call->unasked;
     if (unasked && mark != BECALM_MARK_OVERLOADED && why != BECALM_WHY_CANCELLED) {
-        mark = BECALM_MARK_UNASKED; /* what was said below goes on travelling, whatever we ended with ourselves */
+        mark = BECALM_MARK_UNASKED; /* a mark of a lower layer goes on travelling up, however this call ended */
     }
     s->action->mark = mark;
     s->action->retry_after = call->retry_after;
 }
 
-/* Whatever flies but in the slots of `keep` has lost. */
+/* Cancels all attempts in flight but those in the slots of `keep`: they have lost. */
 static inline void others_abandon(struct step *s, uint32_t keep)
 {
     uint32_t others = s->call->live & ~keep;
@@ -222,7 +222,7 @@ static BECALM__INLINE void finish(struct step *s, enum becalm_reason why)
     }
     becalm__call_decided(call);
     if (call->phase != BECALM_PHASE_ANSWERED) {
-        bool heard = why != BECALM_WHY_CANCELLED || call->left; /* somebody may read what it is told */
+        bool heard = why != BECALM_WHY_CANCELLED || call->left; /* the caller may still read the answer */
         s->action->last_answer = call->answered && heard;
     }
     call->phase = BECALM_PHASE_ENDED;
@@ -243,7 +243,7 @@ BECALM__COLD void becalm__call_finish(struct step *s, enum becalm_reason why)
     finish(s, why);
 }
 
-/* The answer in this slot goes to the caller; whatever else flies has lost. */
+/* The answer in this slot goes to the caller; all other attempts in flight have lost. */
 static BECALM__INLINE void answer_begin(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     struct becalm_call *call = s->call;
@@ -332,7 +332,7 @@ static inline void late_keep(struct step *s)
     }
 }
 
-/* FLYING: the head of an answer whose end will tell how it went. It is passed on, and nobody is told yet. */
+/* FLYING: the head of an answer whose end will tell how it went. It is passed on, and no statistic counts it yet. */
 BECALM__COLD static void head_provisional(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_live *live = &s->call->slot[slot];
@@ -540,7 +540,7 @@ BECALM__COLD static void become_overdue(struct step *s, uint32_t slot)
 
 /* Is an overdue attempt given up? Not while the service answers others: then it is only slow. With an open breaker it
  * has as much time again, in which a service that has become slow shows that it is not gone; and what tries that for
- * the breaker has all there is, since somebody must find it out. */
+ * the breaker has all there is, since one call must find out. */
 static bool gives_up(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
@@ -552,7 +552,7 @@ static bool gives_up(const struct step *s, const struct becalm_live *live)
            !live->probed && becalm_ns_since(s->now, live->sent_at) / 2 >= becalm__call_timeout(call);
 }
 
-/* FLYING: this attempt's time is over. True: nobody has said how long it may take, so that it goes on, and is looked at
+/* FLYING: this attempt's time is over. True: no timeout was written, so that it goes on, and is looked at
  * again. */
 BECALM__COLD static bool waits_on(struct step *s, uint32_t slot)
 {
@@ -664,7 +664,8 @@ BECALM__COLD static void timer(struct step *s)
     }
 }
 
-/* A caller that has closed its side only, or is gone: nobody can tell. What was asked for is done, and not done again.
+/* The caller has closed its side only, or is gone: the two look the same. What was asked for is done, and not done
+ * again.
  */
 BECALM__COLD static void leave(struct step *s)
 {

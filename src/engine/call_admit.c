@@ -36,7 +36,7 @@ static void gate_note(struct step *s, bool shed)
     }
 }
 
-/* The same of the queue: who waits in a caller's own line says nothing about the callee. */
+/* The same of the queue: a wait in a caller's own line says nothing about the callee. */
 static void queue_note(struct step *s, bool shed)
 {
     if (!s->call->policy->gate.caller) {
@@ -67,7 +67,7 @@ BECALM__COLD static bool breaker_refuse(struct step *s)
 /* Waiting for news. A call that would be refused while another one asks whether the callee is well (a probe of the
  * breaker, or an attempt that the limit's pace let through) may wait for the answer: a page's calls come at once, and
  * when one of them finds that all is well the others need not be lost. Only a caller's calls wait so, for at most
- * a quarter of their timeout, and no more than may wait in line. Nobody has to wake them: each looks again by itself
+ * a quarter of their timeout, and no more than may wait in line. Nothing has to wake them: each looks again by itself
  * after as long as it has waited, so that it learns it in at most twice the time, with a dozen looks. */
 
 #define FIRST_LOOK BECALM_MS
@@ -292,7 +292,7 @@ BECALM__COLD static void limit_reached(struct step *s)
         return;
     }
     call->retry_after = call->policy->gate.retry_after;
-    if (call->request.queue != NULL) { /* else nobody was turned away by a gate, and the mark is conditional */
+    if (call->request.queue != NULL) { /* else no gate refused the call, and the mark is conditional */
         queue_note(s, true);
     }
     if (refuse(s, why)) {
@@ -381,7 +381,7 @@ void becalm__call_served(struct step *s)
     struct becalm_call *call = s->call;
     bool ok = call->ticket.verdict == BECALM_WHY_OK;
     if (call->ticket.queue != NULL) {
-        return; /* still waiting: nobody has called it */
+        return; /* still waiting: the line has not called it */
     }
     ungate(s, !ok);
     if (!ok && !becalm__call_shadowed(s, call->ticket.verdict)) {

@@ -143,7 +143,7 @@ BECALM__COLD void becalm__attempt_waits(struct becalm_call *call, uint32_t slot,
     live->unsent = true;
     live->timeout_at = becalm_ns_min(leave_at, call->deadline_at);
     if (call->live == 1u << slot) {
-        call->slow_at = BECALM_NEVER; /* nobody who could be slow has it */
+        call->slow_at = BECALM_NEVER; /* no attempt that could be slow has it */
     }
 }
 
@@ -186,7 +186,7 @@ BECALM__OUTLINE static void host_choose(struct step *s, struct becalm_live *live
     becalm_hosts_sent(s->call->target->hosts, live->host, s->now);
 }
 
-/* What every attempt does. Inlined with what is known of a first one, which is nearly each. */
+/* Common to every attempt. Inlined with the constants of a first attempt, which is nearly every one. */
 static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hedge)
 {
     struct becalm_call *call = s->call;
@@ -414,8 +414,8 @@ BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
     }
 }
 
-/* Who gives up a request that is through says how long it waited in vain; the loser of a hedge, an upload that is cut
- * and what was never sent say nothing. */
+/* A caller that gives up after its request was sent says how long it waited in vain; the loser of a hedge, an upload
+ * that is cut and what was never sent say nothing. */
 static inline enum becalm_evidence evidence_of(const struct becalm_call *call, const struct becalm_live *live,
                                                enum becalm_outcome_kind kind)
 {

@@ -4,7 +4,7 @@
 
 /* call.c is the state machine; its ideas live in files of their own:
  *   call_admit.c    may the first attempt be sent?
- *   call_attempt.c  one attempt: sending it, and what its end means to everybody
+ *   call_attempt.c  one attempt: sending it, and what its end means to budget, breaker, limit and the others
  *   call_retry.c    an attempt failed: is there another, when, and if not, why not
  *   call_restart.c  no host accepts connections: the call waits for one that does */
 
@@ -36,7 +36,7 @@ static inline void becalm__call_decided(struct becalm_call *call)
     }
 }
 
-/* Ends the call: finish() of call.c, out of line for whatever is no success. */
+/* Ends the call: finish() of call.c, out of line for every end but success. */
 void becalm__call_finish(struct step *s, enum becalm_reason why);
 
 /* The numbers behind the reason that comes next. */
@@ -66,8 +66,8 @@ static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kin
     return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
 }
 
-/* Frees a place in the limit; if somebody waits in the gate for it, the driver must look. A slot that is not held is
- * left alone. */
+/* Frees a slot of the limit; if a call waits in the gate for it, the driver must serve the gate. A slot that is not
+ * held is left alone. */
 static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
@@ -239,7 +239,8 @@ static inline void becalm__attempt_release(struct step *s, uint32_t slot, const 
     }
 }
 
-/* Abandons the attempts in these slots, which are in flight: cancelled, neutral to everybody. */
+/* Abandons the attempts in these slots, which are in flight: cancelled, which counts for neither success nor failure
+ * anywhere. */
 void becalm__attempt_abandon(struct step *s, uint32_t slots);
 
 /* A host that this call has not tried, if there is one; BECALM_NO_HOST if the target has none at all. */

@@ -45,7 +45,7 @@ static void end(struct step *s)
                         becalm_deadline_passed(s->now, call->deadline_at) ? BECALM_WHY_DEADLINE : BECALM_WHY_NO_HOST);
 }
 
-/* It holds no place, permit or attempt any more. */
+/* The call holds no slot, permit or attempt any more. */
 static void park(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -115,7 +115,7 @@ BECALM__COLD bool becalm__call_refused(struct step *s, uint32_t slot, const stru
     if (outcome->no_listener) {
         becalm_restart_refused(restart, call->target->hosts, &call->policy->outlier, call->slot[slot].host, s->now);
     }
-    /* The connection of a probe may also have been swallowed: that does not say that somebody is back. */
+    /* The connection of a probe may also have been swallowed: that does not say that a host is back. */
     bool nobody = outcome->no_listener || call->probing;
     const struct becalm_live *live = &call->slot[slot];
     bool latest = call->record.attempts == live->number + 1; /* so that its number can be used again */
@@ -157,7 +157,7 @@ void becalm__call_unpark(struct step *s)
     struct becalm_call *call = s->call;
     const struct becalm_target *target = call->target;
     if (call->berth.parking != NULL) {
-        return; /* still waiting: nobody has called it */
+        return; /* still waiting: no line has called it */
     }
     leave(s);
     switch (call->berth.verdict) {

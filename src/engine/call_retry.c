@@ -93,15 +93,15 @@ static enum becalm_reason state_allows(struct step *s, uint32_t slot, const stru
     return BECALM_WHY_OK;
 }
 
-/* What an attempt usually takes; 0 if nobody knows. */
+/* How long an attempt usually takes; 0 if that is unknown. */
 static becalm_ns typical_attempt(struct step *s)
 {
     struct becalm_sketch *sketch = s->call->target->sketch;
     return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->now);
 }
 
-/* What the next host asked of everybody, spread as a hint to this call is. At most half of the time that is left: it
- * was said to another call, and must not end this one. */
+/* The wait that the next host asked of all callers, spread as a hint to this call is. At most half of the time that is
+ * left: it was said to another call, and must not end this one. */
 static void wait_for_host(struct step *s, struct becalm_wait *wait)
 {
     const struct becalm_call *call = s->call;
@@ -128,7 +128,7 @@ static bool leaves_at_once(struct step *s, const struct becalm_outcome *outcome)
            becalm_hosts_hint(hosts, call->next_host, s->now) == 0;
 }
 
-/* Backoff, the server's hint, and what its host asked of everybody: the longest of them. */
+/* The longest of backoff, the server's hint to this call, and the wait that its host asked of all callers. */
 static void wait_back_off(struct step *s, const struct becalm_outcome *outcome, struct becalm_wait *wait)
 {
     const struct becalm_call *call = s->call;
@@ -162,8 +162,8 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
 
 /* A backoff that does not fit into what is left is drawn anew from what does fit, while an answer and a quarter more
  * have time after it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The remainder of a wait
- * is spread as the wait was. What a server or the rate asked for is not ours to shorten; and if nobody knows what an
- * attempt takes, nobody knows what fits. */
+ * is spread as the wait was. What a server or the rate asked for is not ours to shorten; and as long as an attempt's
+ * usual time is unknown, it is unknown what fits. */
 static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical)
 {
     const struct becalm_call *call = s->call;
@@ -183,7 +183,7 @@ struct level {
     struct becalm_spend *spend;
 };
 
-/* One level. The client's share of it is asked first, if anybody knows who the client is. */
+/* One level. The client's share of it is asked first, if the client is known. */
 static bool budget_take(struct step *s, const struct level *level, enum becalm_outcome_kind cause)
 {
     uint64_t flow = s->call->request.flow;
@@ -362,7 +362,7 @@ void becalm__call_hedge(struct step *s)
     s->call->next_at = BECALM_NEVER;
     if (becalm__call_hedges(s->call) &&
         !becalm__call_down(s)) { /* more may be known of the request than when its attempt was sent */
-        (void)hedge_send(s);     /* refused: the attempts in flight go on, and nobody is worse off */
+        (void)hedge_send(s);     /* refused: the attempts in flight go on, and nothing is lost */
     }
 }
 
@@ -400,7 +400,7 @@ bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outco
 {
     becalm__call_explain(s, 0, 0); /* what was refused before is not the reason now */
     if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
-        *why = s->cut ? BECALM_WHY_DEADLINE : BECALM_WHY_CANCELLED; /* nobody waits for a retry any more */
+        *why = s->cut ? BECALM_WHY_DEADLINE : BECALM_WHY_CANCELLED; /* no caller waits for a retry any more */
         return false;
     }
     if (becalm__call_hedges(s->call)) {
@@ -411,7 +411,7 @@ bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outco
     }
     *why = retry_decide(s, slot, outcome);
     if (*why != BECALM_WHY_OK && becalm__call_shadowed(s, *why)) {
-        *why = BECALM_WHY_RETRIES_OFF; /* a policy that only watches never retries, whatever it would have said */
+        *why = BECALM_WHY_RETRIES_OFF; /* a policy that only watches never retries, though it would have allowed it */
     }
     return *why == BECALM_WHY_OK;
 }

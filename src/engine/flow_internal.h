@@ -5,8 +5,8 @@
 #include <becalm/gate.h>
 
 /* A small table of flows that threads share without a lock. A place belongs to a flow while that has something there;
- * an idle one is anybody's. Whoever looks remembers the place that it found, so that a race costs fairness for a moment
- * and nothing else: two flows in one place, or one flow in two. */
+ * an idle one may be taken by any flow. A caller of this remembers the place that it found, so that a race costs
+ * fairness for a moment and nothing else: two flows in one place, or one flow in two. */
 
 #define BECALM__FLOW_EPOCH_BITS 34u /* 2^34 ns: 17 s */
 
@@ -18,7 +18,7 @@ static inline uint64_t becalm__flow_mix(uint64_t bits)
     return bits ^ bits >> 31;
 }
 
-/* An owner of 0 is nobody: who has no name is one flow like any other. */
+/* An owner of 0 means no client: all calls without a client's name are one flow like any other. */
 static inline uint64_t becalm__flow_key(uint64_t flow)
 {
     return flow == 0 ? UINT64_MAX : flow;

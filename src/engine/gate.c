@@ -73,7 +73,7 @@ void becalm_gate_init(struct becalm_gate *gate)
 
 void becalm_gate_carry(struct becalm_gate *to, const struct becalm_gate *from)
 {
-    /* Relaxed: figures that stand for themselves. Who waits, waits at the old gate. */
+    /* Relaxed: figures that stand for themselves. Waiting calls go on waiting at the old gate. */
     atomic_store_explicit(&to->shed_ppm, atomic_load_explicit(&from->shed_ppm, memory_order_relaxed),
                           memory_order_relaxed);
     atomic_store_explicit(&to->cpu_ppm, atomic_load_explicit(&from->cpu_ppm, memory_order_relaxed),

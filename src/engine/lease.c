@@ -186,7 +186,7 @@ static void left_add(struct becalm_lease *lease, uint64_t retries)
     atomic_fetch_add_explicit(&lease->left, retries, memory_order_relaxed);
 }
 
-/* Takes back what nobody has spent, down to `keep`. Returns how many that were. */
+/* Takes back what is not spent, down to `keep`. Returns how many that were. */
 static uint64_t left_cut(struct becalm_lease *lease, uint64_t keep)
 {
     uint64_t left = becalm_lease_left(lease);
@@ -243,7 +243,7 @@ static struct lately lately_count(struct becalm_lease *lease, becalm_ns now)
     return lately;
 }
 
-/* May it hold a retry that it has no need of now? If there is not one for everybody they take turns. */
+/* May this instance hold a retry that it does not need now? If there is not one for every instance, they take turns. */
 static bool has_turn(const struct becalm_lease *lease, becalm_ns now)
 {
     uint64_t live = becalm_lease_live(lease);
@@ -254,7 +254,7 @@ static bool has_turn(const struct becalm_lease *lease, becalm_ns now)
 
 /* How many retries it should hold until the next answer: what it earns itself in such a time, so that the first
  * failures are not refused; twice of what was wanted since the last look; what was wanted in one of the last looks;
- * and one, if there is one for everybody. */
+ * and one, if there is one for every instance. */
 static uint64_t level_of(const struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
                          const struct lately *lately)
 {
@@ -267,7 +267,7 @@ static uint64_t level_of(const struct becalm_lease *lease, const struct becalm_l
     return level > 0 ? level : has_turn(lease, now);
 }
 
-/* Its part of the floor: nobody knows how many others there are before the store has said it. */
+/* Its part of the floor: the number of other instances is unknown until the store has said it. */
 static uint32_t floor_part(const struct becalm_lease *lease, const struct becalm_lease_policy *policy)
 {
     uint32_t live = becalm_lease_live(lease);
@@ -299,7 +299,7 @@ static void live_alone(struct becalm_lease *lease, const struct becalm_lease_pol
 {
     uint64_t left = becalm_lease_left(lease);
     uint64_t level = level_of(lease, policy, now, lately);
-    level = level > 1 ? level : 1; /* nobody else could have it */
+    level = level > 1 ? level : 1; /* no other instance could have it */
     own_earn(lease, policy, now, lately->first);
     uint64_t there = becalm__lease_pot_whole(&lease->own);
     uint64_t want = level > left ? level - left : 0;
@@ -321,7 +321,7 @@ static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_
     }
 }
 
-/* The lease is over: what is left of it is returned, as soon as somebody hears it. */
+/* The lease is over: what is left of it is returned, as soon as a store can be told. */
 static struct lately look_after(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
                                 const struct becalm_moment *at)
 {
@@ -462,10 +462,11 @@ static void goodbye_fill(struct becalm_lease *lease, const struct becalm_moment 
     *request = lease->last;
 }
 
-/* Whoever asks next is somebody else. */
+/* The next request comes from a new instance: another name. */
 static void name_forget(struct becalm_lease *lease)
 {
-    lease->last = (struct becalm_lease_request){.era = lease->last.era}; /* of the store, whoever hears of it */
+    lease->last =
+        (struct becalm_lease_request){.era = lease->last.era}; /* the era belongs to the store and outlives the name */
     lease->told_first = lease->told_returned = lease->spent_counted = 0;
     lease->level_max = 0;
     lease->waiting = false;

@@ -51,7 +51,7 @@ static void stock_add(struct becalm_lease_pot *pot, uint64_t amount, uint64_t ca
     }
 }
 
-/* The floor fills the pot up to one retry and not further: who has that much does not need it. */
+/* The floor fills the pot up to one retry and not further: an instance that has that much does not need it. */
 static void floor_pay(struct becalm_lease_pot *pot, uint32_t floor, uint64_t now_ms)
 {
     uint64_t elapsed = now_ms > pot->floor_at ? least(now_ms - pot->floor_at, FLOOR_TIME) : 0;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define LINE   64u
-#define WINDOW 2000u  /* milliseconds, in which whoever asks is counted once */
-#define SILENT 10000u /* after so many milliseconds a place may be somebody else's */
+#define WINDOW 2000u  /* milliseconds, in which each instance that asks is counted once */
+#define SILENT 10000u /* after so many milliseconds of silence an instance's record may be reused */
 
 /* The steps are those of src/redis/store.lua, which must answer the same: tests/unit/test_store_script.c. */
 
@@ -34,8 +34,8 @@ struct becalm_lease_store *becalm_lease_store_init(void *memory, uint32_t instan
     return store;
 }
 
-/* Where an instance's record is, or one for it that nobody needs: never used, or of who was silent for the longest
- * time, and longer than any lease. NULL: there is none. This is memory, and no part of the rules. */
+/* The record of an instance, or a free one for it: never used, or that of the instance that was silent for the
+ * longest time, and longer than any lease. NULL: there is none. This is memory management and no part of the rules. */
 static struct becalm_lease_record *record_find(struct becalm_lease_store *store, uint64_t instance, uint64_t now_ms)
 {
     struct becalm_lease_record *place = NULL;
@@ -83,7 +83,8 @@ static bool is_sane(const struct becalm_lease_request *request)
 
 /* Rule 1. The store knows less than the instance has heard from it: it was emptied, or is an older copy of itself. The
  * instance's word counts, nothing is earned by it, and what is in the pot may have been granted already. The loss
- * begins an era: who has last heard of an older one tells of a loss for which the pot was emptied before. */
+ * begins an era: an instance whose last answer was of an older era reports a loss for which the pot was emptied
+ * already. */
 static void record_settle(struct becalm_lease_store *store, struct becalm_lease_record *record,
                           const struct becalm_lease_request *request)
 {
@@ -118,8 +119,8 @@ static void census_move(struct becalm_lease_census *census, uint64_t window)
     };
 }
 
-/* Rule 3. No more than an even part of what is there among those who want more than they got; but one retry that is
- * there is given to who asks for it. */
+/* Rule 3. No more than an even part of what is there among the instances that want more than they got; but if one
+ * whole retry is there, an instance that asks gets it. */
 static uint64_t grant(const struct becalm_lease_store *store, const struct becalm_lease_record *record, uint64_t level)
 {
     const struct becalm_lease_census *census = &store->census;
@@ -131,7 +132,8 @@ static uint64_t grant(const struct becalm_lease_store *store, const struct becal
     return want < part ? want : part;
 }
 
-/* Rule 4. It is counted once in a window, and as hungry if it is so now. Who leaves is taken out again. */
+/* Rule 4. An instance is counted once in a window, and as hungry if it is hungry now. One that leaves is taken out
+ * again. */
 static void census_count(struct becalm_lease_census *census, struct becalm_lease_record *record, bool hungry,
                          bool leaving)
 {
@@ -166,8 +168,8 @@ static uint64_t settle(struct becalm_lease_store *store, const struct becalm__le
     return first;
 }
 
-/* Rule 5. The more there are, the less often each of them asks. A lease lasts for three requests, and twice as long for
- * who has nothing to tell. */
+/* Rule 5. The more there are, the less often each of them asks. A lease lasts for three requests, and twice as long
+ * for an instance that has nothing to report. */
 static void answer_fill(const struct becalm_lease_store *store, const struct becalm__lease_terms *terms, bool idle,
                         struct becalm_lease_answer *answer)
 {

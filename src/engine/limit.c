@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What all kinds do alike: who is admitted and gives back, answers in progress, and the pace. limit_slots.c and
+/* What all kinds of limit share: admission and release, answers in progress, and pacing. limit_slots.c and
  * limit_aimd.c have what moves the limit. */
 
 enum {
@@ -101,7 +101,7 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         units = to_policy->max * per;
     }
     if (had >= units_at_start(from_policy) && units < units_at_start(to_policy)) {
-        units = units_at_start(to_policy); /* as wide as it began: whoever raises max gets it at once */
+        units = units_at_start(to_policy); /* as wide as it began: a raised max takes effect at once */
     }
     atomic_store_explicit(&to->units, units, memory_order_relaxed);
     if (to_policy->kind == from_policy->kind) {
@@ -196,8 +196,9 @@ static inline uint32_t limit_now(const struct becalm_limit *limit, const struct 
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t slots = policy->kind == BECALM_LIMIT_SLOTS ? units / 4 : units / 20; /* constants: no division */
     if (slots < policy->min) {
-        return policy->min; /* the policy may have changed under the object, so its bounds have the last word */
+        slots = policy->min; /* the policy may have changed under the object, so its bounds have the last word */
     }
+    slots += atomic_load_explicit(&limit->hung, memory_order_relaxed);
     return slots < policy->max ? (uint32_t)slots : policy->max;
 }
 
@@ -260,8 +261,26 @@ bool becalm_limit_probe(struct becalm_limit *limit, const struct becalm_limit_po
     return slot_take(limit, policy, at, timeout, slot);
 }
 
-void becalm_limit_sent(const struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
+/* One that hung is over, and its slot, which was a slot more for the others, is gone with it. */
+BECALM__COLD static void hung_ends(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
+    uint64_t hung = atomic_load_explicit(&limit->hung, memory_order_relaxed);
+    while (hung > 0 && becalm__is_hung(limit, slot) &&
+           !atomic_compare_exchange_weak_explicit(&limit->hung, &hung, hung - 1, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+static inline void flight_end(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    if (atomic_load_explicit(&limit->hung, memory_order_relaxed) != 0) {
+        hung_ends(limit, slot);
+    }
+}
+
+void becalm_limit_sent(struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
+{
+    flight_end(limit, slot); /* it did not hang, then: it waited for its connection */
     slot_send(slot, limit, becalm__in_flight_with(limit), now);
 }
 
@@ -271,6 +290,7 @@ void becalm_limit_answer(struct becalm_limit *limit, struct becalm_slot *slot)
         return;
     }
     slot->answers = true;
+    flight_end(limit, slot);
     uint64_t had = atomic_fetch_add_explicit(&limit->places, ONE_ANSWER - ONE_IN_FLIGHT, memory_order_acq_rel);
     BECALM_ASSERT(places_in_flight(had) > 0);
 }
@@ -281,6 +301,9 @@ void becalm_limit_give(struct becalm_limit *limit, struct becalm_slot *slot)
         return;
     }
     slot->held = false;
+    if (!slot->answers) {
+        flight_end(limit, slot);
+    }
     uint64_t place = slot->answers ? ONE_ANSWER : ONE_IN_FLIGHT;
     uint64_t had = atomic_fetch_sub_explicit(&limit->places, place, memory_order_acq_rel); /* see place_take */
     BECALM_ASSERT((slot->answers ? places_answers(had) : places_in_flight(had)) > 0);

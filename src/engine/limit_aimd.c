@@ -9,6 +9,7 @@
  * writes the units; others only add the bit. */
 #define ANSWERED  UINT64_C(1)
 #define WELL_BITS 1u
+#define AWAY_PART 16 /* of what hangs in a service that went away: so many ask in the end whether it is back */
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
@@ -63,6 +64,7 @@ static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struc
     atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
     if (slot->sent_at > atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed)) {
         atomic_store_explicit(&limit->ok_sent_at, slot->sent_at, memory_order_relaxed);
+        atomic_store_explicit(&limit->latency, becalm_ns_since(now, slot->sent_at), memory_order_relaxed);
     }
 }
 
@@ -77,20 +79,22 @@ static void series_answer(struct becalm_limit *limit, const struct becalm_slot *
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0 &&
         slot->sent_at > atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed)) {
         atomic_fetch_or_explicit(&limit->well, ANSWERED, memory_order_relaxed);
+        atomic_store_explicit(&limit->away_units, 0, memory_order_relaxed);
     }
 }
 
-/* Before a cut. What timed out says how many it was sent among: when a burst's tail times out, the rest is long gone.
- */
-static void series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
+/* Before a cut; does it begin a series? What timed out says how many it was sent among: when a burst's tail times out,
+ * the rest is long gone. */
+static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
-        return;
+        return false;
     }
     uint64_t used = becalm__in_flight_with(limit);
     used = UNITS_PER_SLOT * (used > slot->beside ? used : slot->beside + UINT64_C(1));
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     atomic_store_explicit(&limit->well, (units < used ? units : used) << WELL_BITS, memory_order_relaxed);
+    return true;
 }
 
 /* One slot more for each quick answer up to what went well before, and before the first cut for any answer; else 1/L of
@@ -132,6 +136,47 @@ static void success_note(struct becalm_limit *limit, const struct becalm_limit_p
     units_grow(limit, policy, slot, quick);
 }
 
+/* Did the silence begin abruptly? A service that gets too much to do is slower and slower first: in a queue what was
+ * sent latest of all that succeeded waited longest, nearly for its whole timeout. If that one took half of it at most,
+ * the service did not queue: it went away. */
+static bool silence_is_abrupt(const struct becalm_limit *limit, becalm_ns timeout)
+{
+    return atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed) != 0 &&
+           atomic_load_explicit(&limit->latency, memory_order_relaxed) <= timeout / 2;
+}
+
+/* The first cut of a series finds that the service went away. All that is in flight hangs, and holds no slot of those
+ * that are left. If that is little, nothing is to be won. */
+static bool away_begin(struct becalm_limit *limit, becalm_ns now)
+{
+    uint64_t hung = becalm__in_flight_with(limit);
+    if (hung < AWAY_PART) {
+        return false;
+    }
+    atomic_store_explicit(&limit->away_units, hung * UNITS_PER_SLOT / AWAY_PART, memory_order_relaxed);
+    atomic_store_explicit(&limit->away_at, now, memory_order_relaxed);
+    atomic_store_explicit(&limit->hung, hung, memory_order_relaxed);
+    return true;
+}
+
+/* Each timeout lets some more ask whether the service is back: one slot at first, and a sixteenth of what hung
+ * after a timeout. That is less than a sixteenth of the usual load, since each takes its whole timeout. */
+static void away_ask(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
+{
+    uint64_t most = atomic_load_explicit(&limit->away_units, memory_order_relaxed);
+    becalm_ns away = becalm_ns_since(now, atomic_load_explicit(&limit->away_at, memory_order_relaxed));
+    uint64_t units = most > 0 && away < timeout ? away / (timeout / most + 1) : most;
+    if (atomic_load_explicit(&limit->units, memory_order_relaxed) < units) {
+        atomic_store_explicit(&limit->units, units, memory_order_relaxed);
+    }
+}
+
+/* The timeouts of those that hung when the service went away are no news: the cut was for all of them. */
+static bool is_known_to_hang(const struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    return atomic_load_explicit(&limit->away_units, memory_order_relaxed) != 0 && becalm__is_hung(limit, slot);
+}
+
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                          const struct becalm_slot *slot)
 {
@@ -139,9 +184,14 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     if (!becalm__run_tells(limit, now, slot->timeout, run) || overtaken(limit, slot)) {
         return;
     }
+    if (is_known_to_hang(limit, slot)) {
+        away_ask(limit, now, slot->timeout);
+        return;
+    }
     if (becalm__cut_is_ours(limit, now)) {
-        series_cut(limit, slot);
-        becalm__units_cut(limit, policy, becalm__in_flight_with(limit));
+        bool away = series_cut(limit, slot) && silence_is_abrupt(limit, slot->timeout) && away_begin(limit, now);
+        becalm__units_cut(limit, policy, away ? 1 : becalm__in_flight_with(limit));
+        away_ask(limit, now, slot->timeout);
     }
     becalm__pace_at_one(limit, policy, now);
 }

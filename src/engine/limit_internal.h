@@ -39,7 +39,13 @@ static inline uint32_t becalm__in_flight_with(const struct becalm_limit *limit)
     return in_flight > 0 ? in_flight : 1;
 }
 
-/* Only while half of the limit is used: otherwise nobody knows yet what the present one is good for. */
+/* aimd: hangs since before the service went away. */
+static inline bool becalm__is_hung(const struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    return slot->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);
+}
+
+/* Only while half of the limit is used: otherwise it is not known yet how much the present one can carry. */
 static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint64_t max,
                                           uint64_t units)
 {

@@ -7,8 +7,8 @@
  * as long for the first as for the four-hundredth. So each attempt remembers how many were in flight when it was sent,
  * and a table knows how long answers took by that.
  *
- * Whoever moves the epoch by one in a compare-and-swap of `evidence` has decided a cut, an undo or that the service is
- * slow by nature, and alone writes the words that go with it. */
+ * The thread that moves the epoch by one in a compare-and-swap of `evidence` has decided a cut, an undo or that the
+ * service is slow by nature, and alone writes the words that go with it. */
 
 enum {
     JUDGE_AT = 20,      /* notes that are enough for a cut */
@@ -275,7 +275,7 @@ static void natural_note(struct becalm_limit *limit, const struct judgement *j)
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
 }
 
-/* Not enough were slow: whatever series of cuts there was is over. */
+/* Too few answers were slow: a series of cuts, if there was one, is over. */
 static void halve_notes(struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
 {
     uint64_t reference = atomic_load_explicit(&limit->reference, memory_order_relaxed);

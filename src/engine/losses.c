@@ -58,7 +58,7 @@ void becalm_losses_init(struct becalm_losses *losses)
     memset(losses, 0, sizeof *losses);
 }
 
-/* Have others asked, and is this one of those who lost most? */
+/* Have other clients asked for retries, and is this one of the clients that lost most? */
 static bool lost_most(const struct becalm_losses *losses, uint64_t flow, becalm_ns now)
 {
     uint32_t place = becalm__flow_find(losses->flow, flow, now, is_idle);

@@ -148,7 +148,7 @@ struct becalm_hosts *becalm_hosts_init(void *memory, const struct becalm_outlier
 }
 
 /* All loads and stores of single words below are relaxed unless a comment says otherwise: no word guards other memory,
- * and whoever acts on an old value loses the compare-and-swap on ejected_until that decides. */
+ * and a thread that acts on an old value loses the compare-and-swap on ejected_until that decides. */
 static uint64_t word_get(const BECALM_ATOMIC(uint64_t) * word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
@@ -284,7 +284,7 @@ void becalm_hosts_sent(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
     atomic_fetch_add_explicit(&h->in_flight, 1, memory_order_relaxed);
     uint64_t until = word_get(&h->ejected_until);
     if (until != 0 && probe_due(h, until, now)) {
-        /* Who loses this race has sent an ordinary attempt beside the probe. */
+        /* A thread that loses this race has sent an ordinary attempt beside the probe. */
         word_swap(&h->probing, word_get(&h->probing), becalm_ns_after(now, BECALM_PROBE_LEASE));
     }
 }
@@ -410,7 +410,8 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
     if (until == 0) {
         return;
     }
-    /* While ejections are ignored the host is in use, so its results say when it is well; nobody need wait for a probe.
+    /* While ejections are ignored the host is in use, so its results say when it is well; no call has to wait for a
+     * probe.
      */
     if (probe_out(h, until, at->now) ||
         (becalm_hosts_ignored(hosts, policy) && !host_deserves(hosts, h, policy, at->now))) {
@@ -456,7 +457,7 @@ static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
 {
     enum becalm_health health = becalm_outcome_traits(outcome->kind)->health;
     if (outcome->kind == BECALM_OUTCOME_CANCELLED || health == BECALM_HEALTH_OK) {
-        return health; /* nobody else's mark turns a success into a failure */
+        return health; /* a mark of another layer does not turn a success into a failure */
     }
     if (outcome->mark == BECALM_MARK_OVERLOADED_HOST) {
         return BECALM_HEALTH_FAILED;
@@ -467,8 +468,8 @@ static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
     return health;
 }
 
-/* How long the host wants no retries from anybody; 0: it did not say. What it said to one caller alone stays that
- * call's: else a service with a limit for each client would end everybody's retries with each 429. */
+/* How long the host wants no retries from any caller; 0: it did not say. What it said to one caller alone stays that
+ * call's: else a service with a limit for each client would end all callers' retries with each 429. */
 static becalm_ns outcome_quiet(const struct becalm_outcome *outcome)
 {
     bool may_ask = outcome->kind == BECALM_OUTCOME_RATE_LIMITED || outcome->kind == BECALM_OUTCOME_REJECTED;
@@ -478,7 +479,7 @@ static becalm_ns outcome_quiet(const struct becalm_outcome *outcome)
     return outcome->mark == BECALM_MARK_OVERLOADED_HOST ? BECALM_HINT_MARKED : 0;
 }
 
-/* Hints only grow: a server's later and shorter wish does not undo what it told somebody else. */
+/* Hints only grow: a server's later and shorter hint does not undo a longer one that it gave another call. */
 static void hint_extend(struct becalm_host *h, becalm_ns until)
 {
     uint64_t have = word_get(&h->hint_until);

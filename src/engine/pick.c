@@ -5,7 +5,7 @@
 #define FRESH       BECALM_S /* so long a failure makes its host a second choice */
 #define GUESSES     8u       /* per choice; with half of the hosts unfit, one of 128 picks looks at them all */
 
-/* What one pick is about. */
+/* The inputs of one pick. */
 struct choice {
     const struct becalm_hosts *hosts;
     const struct becalm_outlier_policy *policy;
@@ -14,8 +14,8 @@ struct choice {
 };
 
 /* How far a host is from fit, the lower the better. "Not usable" outweighs the rest: a host that has just failed this
- * call often answers the next attempt, one that is out has failed everybody. One that fails its checks fails now, one
- * that was ejected has failed a while ago. */
+ * call often answers the next attempt, one that is ejected has failed all callers. One that fails its checks fails now,
+ * one that was ejected has failed a while ago. */
 enum { FIT = 0, ASKED_FOR_QUIET = 1, TRIED = 2, NOT_USABLE = 4, FAILS_CHECKS = 8 };
 
 static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
@@ -24,8 +24,8 @@ static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
     return atomic_load_explicit(&hosts->host[host].in_flight, memory_order_relaxed);
 }
 
-/* What a host has to do, and its failures in a row while the last one is fresh: a host that refuses everything at once
- * has nothing to do, and would otherwise draw all attempts to itself until it is ejected. */
+/* How much a host has to do, and its failures in a row while the last one is fresh: a host that refuses everything at
+ * once has nothing to do, and would otherwise draw all attempts to itself until it is ejected. */
 static uint64_t burden(const struct choice *c, uint32_t host)
 {
     const struct becalm_host *h = &c->hosts->host[host];

@@ -6,16 +6,17 @@
 
 #include <string.h>
 
-/* One worker's half of a gate: who of those that wait is next.
+/* One worker's half of a gate: which of the waiting calls is next.
  *
  * Turns are start-time fair queueing (Goyal, Vin, Cheng 1996) with calls that all weigh the same. The gate has a turn,
- * and each flow the turn in which it is next; who is served in turn t is next in t + 1, whichever worker served it, and
- * who comes after a rest is next in the present one. A flow's turn and how many of it wait are one word. */
+ * and each flow the turn in which it is next; a flow that is served in turn t is next in t + 1, whichever worker
+ * served it, and a flow that comes after a pause is next in the present turn. A flow's turn and the number of its
+ * waiting calls are one word. */
 
 enum { PUSHED = BECALM_FLOWS }; /* the line of those that had to make room: they count nowhere any more */
 
 #define TURN_AHEAD 64u              /* a turn further ahead than this is left over from long ago */
-#define STUCK      (10 * BECALM_MS) /* who takes no slot for so long, although one is left to it, is not waited for */
+#define STUCK      (10 * BECALM_MS) /* a flow that takes no slot for so long, although one is left to it, is passed over */
 
 static uint64_t word_of(const struct becalm_gate *gate, uint32_t flow)
 {
@@ -117,8 +118,8 @@ static void line_remove(struct becalm_ticket *ticket)
     line->length -= 1;
 }
 
-/* Relaxed: the try for a place that follows has release order, so that whoever gives a place back after it sees what is
- * counted here, see place_take in limit.c. */
+/* Relaxed: the try for a place that follows has release order, so that a thread that gives a slot back after it sees
+ * this count, see place_take in limit.c. */
 static void ticket_link(struct becalm_queue *queue, uint32_t number, struct becalm_ticket *ticket, becalm_ns now)
 {
     struct becalm_gate *gate = queue->gate;
@@ -129,7 +130,7 @@ static void ticket_link(struct becalm_queue *queue, uint32_t number, struct beca
         queue->busy_since = now;
     }
     struct becalm_line *line = &queue->line[number];
-    if (line->flow != ticket->flow) { /* whoever had it before */
+    if (line->flow != ticket->flow) { /* another flow had this line before */
         line->flow = ticket->flow;
         line->dropped = 0;
     }
@@ -173,7 +174,7 @@ uint32_t becalm_gate_flows(const struct becalm_gate *gate)
     return count;
 }
 
-/* A caller's line, and no sign that the service has too much to do: who stands there waits for the caller's own limit.
+/* A caller's line, and no sign that the service has too much to do: its calls wait for the caller's own limit.
  */
 static bool is_calm(const struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns timeout,
                     becalm_ns now)
@@ -225,8 +226,9 @@ static enum becalm_reason turned_away(const struct becalm_gate_policy *policy)
     return policy->caller ? BECALM_WHY_LIMIT : BECALM_WHY_SHED;
 }
 
-/* The queue is full, and this flow has less than its share: the latest of a line that is longer by more than one makes
- * room. If such a line is at another worker, who alone can shorten it, there is room for one more all the same. */
+/* The queue is full, and this flow has less than its share: the latest call of a line that is longer by more than
+ * one is dropped. If such a line is at another worker, only that worker can shorten it, so this call is admitted all
+ * the same. */
 static bool room_made(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t held)
 {
     uint32_t longest = longest_of(queue, queue->busy, held + 1);
@@ -254,8 +256,8 @@ static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_polic
 }
 
 /* Counts one more in line. Of two that find the last place taken by each other, the later one to give it back sees it
- * free and tries again, as in place_take of limit.c. Where nobody may wait nothing is counted, not even for an instant:
- * others would think that somebody waits, and not try for a slot. */
+ * free and tries again, as in place_take of limit.c. Where no call may wait nothing is counted, not even for an
+ * instant: other threads would see a waiting call, and not try for a slot. */
 static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t number,
                         uint32_t room)
 {
@@ -284,7 +286,7 @@ static becalm_ns patience_of(const struct becalm_ticket *ticket, const struct be
                          gives_way ? becalm_ns_max(policy->max_wait, ticket->timeout / 2) : policy->max_wait);
 }
 
-/* A burst may wait, a standing queue may not: it only makes everybody late. */
+/* A burst may wait, a standing queue may not: it only makes every call late. */
 static bool stands(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                    const struct becalm_ticket *ticket, becalm_ns now)
 {
@@ -336,8 +338,8 @@ static uint32_t line_next(const struct becalm_queue *queue)
 }
 
 /* Calls at other workers that come before the first one of this line. Of the same flow one does if the draw says so: by
- * how many of it wait here and there, so that none of its calls waits for ever because of where it came in. Who was
- * called has won that draw already. */
+ * how many of it wait here and there, so that none of its calls waits for ever because of where it came in. A worker
+ * that was woken for this has won that draw already. */
 static uint32_t others_before(const struct becalm_queue *queue, uint32_t number, const struct becalm_moment *at)
 {
     const struct becalm_gate *gate = queue->gate;
@@ -394,7 +396,8 @@ static bool stands_too_long(becalm_ns queued_at, const struct becalm_gate_policy
 }
 
 /* What a client has brought lately: its calls in line, over all workers, and those that CoDel has dropped here, which
- * count half with each interval. Without them the loudest would be like anybody else as soon as its line is cut. */
+ * count half with each interval. Without the dropped ones the loudest client would look like any other as soon as its
+ * line is cut. */
 static uint32_t brought_by(const struct becalm_queue *queue, uint32_t number, uint64_t interval)
 {
     const struct becalm_line *line = &queue->line[number];
@@ -409,8 +412,8 @@ static void drop_note(struct becalm_line *line, uint64_t interval)
     line->interval = interval > line->interval ? interval : line->interval;
 }
 
-/* Who has to go: of those who have brought no less than the others on average, and whose first call has waited too
- * long, the one with the longest line; of equal ones that which has waited longest. NULL: nobody. */
+/* Which call CoDel drops: of the clients that brought no less than the average, and whose first call has waited too
+ * long, the first call of the one with the longest line; among equals the one that waited longest. NULL: none. */
 static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                         becalm_ns now)
 {
@@ -453,7 +456,7 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
     return dropped;
 }
 
-/* What a call that waits in line may wait in all, as things are now. */
+/* How long a call in line may wait in total, in the present state of the service. */
 static becalm_ns longest_wait(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
                               becalm_ns now)
 {
@@ -485,16 +488,16 @@ static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const st
     return ticket;
 }
 
-/* Whoever was called has looked. */
-static struct becalm_ticket *nobody(struct becalm_queue *queue)
+/* The worker that was woken has looked. */
+static struct becalm_ticket *no_ticket(struct becalm_queue *queue)
 {
     queue->called = false;
     return NULL;
 }
 
-/* The place comes first: without one nobody is judged, and who has to go before then goes by its own timer. It also
- * comes before the question of whose turn it is: taking it and giving it back are what makes sure that who waits here
- * is seen by whoever gives one back. */
+/* The slot comes first: without one no call is judged, and a call whose time is over before then is removed by its
+ * own timer. It also comes before the question of whose turn it is: taking a slot and giving it back makes sure that
+ * a thread that frees a slot sees the calls that wait here. */
 struct becalm_ticket *becalm_queue_next(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                         const struct becalm_limit_policy *limit_policy, const struct becalm_moment *at)
 {
@@ -505,17 +508,17 @@ struct becalm_ticket *becalm_queue_next(struct becalm_queue *queue, const struct
         return ticket;
     }
     if (queue->length == 0) {
-        return nobody(queue);
+        return no_ticket(queue);
     }
     uint32_t number = line_next(queue);
     ticket = queue->line[number].first;
     if (!becalm_limit_admit(queue->limit, limit_policy, at, ticket->timeout, &ticket->slot)) {
-        return nobody(queue);
+        return no_ticket(queue);
     }
     if (must_yield(queue, limit_policy, number, at)) {
         becalm_limit_give(queue->limit, &ticket->slot);
         queue->yields = true;
-        return nobody(queue);
+        return no_ticket(queue);
     }
     struct becalm_ticket *next = ticket_judge(ticket, policy, at->now);
     ticket_unlink(next);

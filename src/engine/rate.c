@@ -154,8 +154,8 @@ static void fill_set(struct becalm_rate *rate, becalm_ns now, uint64_t fill)
     if (atomic_load_explicit(&rate->fill, memory_order_relaxed) == fill) {
         return;
     }
-    /* An exchange, so that every change is rebased exactly once, whoever else changes it too. Between the two words
-     * another thread may price a token at the new rate in a bucket of the old one: one token wrong, once. Hence
+    /* An exchange, so that every change is rebased exactly once, though other threads change it too. Between the two
+     * words another thread may price a token at the new rate in a bucket of the old one: one token wrong, once. Hence
      * relaxed. */
     uint64_t was = atomic_exchange_explicit(&rate->fill, fill, memory_order_relaxed);
     if (was == 0 || was == fill) {
@@ -229,8 +229,8 @@ static void note_throttled(struct becalm_rate *rate, becalm_ns now)
     if (now > atomic_load_explicit(&rate->throttled_at, memory_order_relaxed)) {
         atomic_store_explicit(&rate->throttled_at, now, memory_order_relaxed);
     }
-    /* Release, and acquire below: whoever sees the new w_max sees its instant too. The other way round CUBIC would
-     * climb from the new w_max for as long as the old one has stood. */
+    /* Release, and acquire below: a thread that sees the new w_max sees its instant too. The other way round CUBIC
+     * would climb from the new w_max for as long as the old one has stood. */
     atomic_store_explicit(&rate->last_max, max, memory_order_release);
     fill_set(rate, now, fill_of(max * 7 / 10, measured));
 }
@@ -264,7 +264,7 @@ void becalm_rate_note(struct becalm_rate *rate, becalm_ns now, const struct beca
         return;
     case BECALM_OUTCOME_TIMED_OUT:
     case BECALM_OUTCOME_CANCELLED:
-        measure(rate, now); /* it was sent; nobody said whether that was too much */
+        measure(rate, now); /* it was sent, and no answer says whether that was too much */
         return;
     case BECALM_OUTCOME_REFUSED:
     case BECALM_OUTCOME_TLS:

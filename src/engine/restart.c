@@ -6,8 +6,8 @@
 #define LINE      64u
 #define WORD_BITS 64u
 
-/* All words are relaxed unless a comment says otherwise: none guards other memory. Whoever decides by an old value
- * parks a call that need not wait, or sends one that will be refused: the next probe mends both. */
+/* All words are relaxed unless a comment says otherwise: none guards other memory. A thread that decides by an old
+ * value parks a call that need not wait, or sends one that will be refused; the next probe corrects both. */
 static uint64_t word_get(const BECALM_ATOMIC(uint64_t) * word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
@@ -188,7 +188,7 @@ bool becalm_parking_enter(struct becalm_parking *line, uint64_t room, becalm_ns 
     BECALM_ASSERT(berth->parking == NULL);
     bool again = berth->parked_at != 0;
     uint64_t others = word_get(&line->restart->parked);
-    do { /* counted only if there is room: nobody is refused for one that is refused itself */
+    do { /* counted only if there is room: a call that is refused takes no room from another */
         if (others >= room && !again) {
             return false;
         }
@@ -196,7 +196,8 @@ bool becalm_parking_enter(struct becalm_parking *line, uint64_t room, becalm_ns 
                                                     memory_order_relaxed));
     berth->verdict = BECALM_BERTH_WAITS;
     berth->parked_at = becalm_ns_max(1, now);
-    /* From the end: new calls belong there, and who was refused comes back in the order in which it was let go. */
+    /* From the end: new calls belong there, and calls that were refused again come back in the order in which they were
+     * let go. */
     struct becalm_berth *before = line->last;
     while (before != NULL && before->entered_at > berth->entered_at) {
         before = before->previous;

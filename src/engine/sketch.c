@@ -50,7 +50,7 @@ static uint32_t bucket_middle(uint32_t bucket)
 /* ---- generations ---- */
 
 /* turn = {number of the present span, 2 bits}. While one of the bits is set, the thread that turned the sketch is
- * emptying what they name. Nobody waits for it: others drop their notes, and read what is not being emptied. */
+ * emptying what they name. No thread waits for that: others drop their notes, and read what is not being emptied. */
 #define EMPTYING_ONE  UINT64_C(1) /* the present generation */
 #define EMPTYING_BOTH UINT64_C(2) /* and the one before */
 #define TURN_BITS     2u
@@ -82,7 +82,8 @@ static uint64_t sketch_turn(struct becalm_sketch *s, uint64_t turn, uint64_t spa
     if (!one) {
         generation_empty(s, span - 1);
     }
-    /* Release: who sees the new turn (acquire) sees empty buckets, and adds to them after they were emptied. */
+    /* Release: a thread that sees the new turn (acquire) sees empty buckets, and adds to them after they were emptied.
+     */
     atomic_store_explicit(&s->turn, span << TURN_BITS, memory_order_release);
     return span << TURN_BITS;
 }
@@ -120,7 +121,7 @@ static unsigned generations_fresh(const struct becalm_sketch *s, becalm_ns now)
     }
     unsigned latest = 1u << (present & 1);
     if (span == present + 1) {
-        /* Nobody has noted in this span yet, so the latest generation is the one before it. */
+        /* No thread has noted in this span yet, so the latest generation is the one before it. */
         return (turn & EMPTYING_ONE) != 0 ? 0 : latest;
     }
     return (turn & EMPTYING_ONE) != 0 ? 3u ^ latest : 3u;
@@ -155,7 +156,7 @@ BECALM__OUTLINE static uint64_t notes_fresh(const struct becalm_sketch *s, becal
 
 uint64_t becalm_sketch_count(const struct becalm_sketch *s, becalm_ns now)
 {
-    /* Nearly always somebody has noted in this span and nothing is being emptied: then all of it counts. */
+    /* Nearly always a thread has noted in this span and nothing is being emptied: then all of it counts. */
     uint64_t turn = atomic_load_explicit(&s->turn, memory_order_acquire);
     bool in_span = now - (turn >> TURN_BITS) * BECALM_SKETCH_SPAN < BECALM_SKETCH_SPAN;
     return in_span && (turn & (EMPTYING_ONE | EMPTYING_BOTH)) == 0 ? notes_in(s, 3u) : notes_fresh(s, now);

@@ -123,7 +123,7 @@ void becalm_throttle_decided(struct becalm_throttle *throttle)
 }
 
 /* Adding the window up for every call is the dearest part of a healthy one. Within a slice nothing falls out of the
- * window, so while K * accepts is above the requests by n, the next n calls pass whatever comes of those before them.
+ * window, so while K * accepts is above the requests by n, the next n calls pass, however the calls before them end.
  */
 static bool credit_take(struct becalm_throttle *throttle, uint32_t slice)
 {
@@ -153,7 +153,7 @@ bool becalm_throttle_admit(struct becalm_throttle *throttle, const struct becalm
         return true;
     }
     /* The call itself is no evidence yet. Counted before the look, a call that comes alone after a quiet window would
-     * be turned away every other time: (1 - 0) / (1 + 1). It is counted whatever the draw says. */
+     * be turned away every other time: (1 - 0) / (1 + 1). It is counted whether or not the draw lets it pass. */
     struct becalm_window_sums sums;
     becalm_window_read(throttle->window, at->now, &sums);
     uint32_t chance = chance_now(throttle, policy, &sums);

@@ -8,8 +8,9 @@
 
 /* COUNT. A ring of one byte per note: its lanes but lane 0, which every note has. `marked` is the sum over the ring,
  * kept by this rule: lanes are added to `marked` before they go into a slot, and subtracted after they were taken out
- * of it. Each slot changes by atomic exchange, so whatever goes in comes out exactly once, in any interleaving. Hence
- * `marked` is never below the sum of the ring and equal to it when nobody is in the middle of a note: nothing drifts.
+ * of it. Each slot changes by atomic exchange, so each note that goes in comes out exactly once, in any interleaving.
+ * Hence `marked` is never below the sum of the ring and equal to it when no thread is in the middle of a note: nothing
+ * drifts.
  *
  * TIME. One word {number of the slice:32, count:32} per cell, slice and lane. The number makes the word forget by
  * itself: a foreign number reads as 0, and the next note there replaces it. */
@@ -379,7 +380,7 @@ static void time_clear(struct becalm_window *w)
 
 /* ---- both kinds ---- */
 
-/* Whatever else may be damaged only miscounts; these would lead out of the memory. */
+/* Damage elsewhere only miscounts; a wrong value of these fields would lead to reads out of bounds. */
 bool becalm_window_sound(const struct becalm_window *w, const struct becalm_window_shape *shape)
 {
     const struct becalm_window_shape *is = &w->shape;

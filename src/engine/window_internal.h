@@ -32,9 +32,9 @@ static inline bool becalm__window_settled(const struct becalm_window *w)
 
 /* The rest is about TIME windows. */
 
-/* Sequentially consistent throughout: who adds first and then reads, as a budget does that reserves before it checks,
- * must see every other thread's addition or be seen by it, also when the two are in different slices. On x86 these are
- * the same instructions as relaxed ones. */
+/* Sequentially consistent throughout: a thread that adds first and then reads, as a budget does that reserves before it
+ * checks, must see every other thread's addition or be seen by it, also when the two are in different slices. On x86
+ * these are the same instructions as relaxed ones. */
 #define BECALM__WINDOW_ORDER memory_order_seq_cst
 
 /* A place: the number of a slice from time 0, for ever, and its row in every cell, in one word. */

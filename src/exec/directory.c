@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* May others read or write what is in there? Whoever can write could make us trust their files. */
+/* May other users read or write the files in there? A user who can write could make us trust forged files. */
 static bool is_ours_alone(const struct stat *status)
 {
     return status->st_uid == geteuid() && (status->st_mode & 077) == 0;
 }
 
-/* All of its group may make and replace files, and nobody else anything. With the sticky bit they could not replace
- * each other's. */
+/* All of its group may make and replace files, and other users can do nothing. With the sticky bit they could not
+ * replace each other's. */
 static bool is_of_a_group(const struct stat *status)
 {
     return (status->st_uid == 0 || status->st_uid == geteuid()) && (status->st_mode & 01077) == 070;
@@ -43,10 +43,10 @@ bool directory_default(char path[DIRECTORY_PATH_MAX], uid_t user, const char *ru
 }
 
 /* Opens it for this user alone, or says why not. */
-static bool open_alone(struct directory *directory, char *why, size_t size)
+static bool open_alone(struct directory *directory, bool make, char *why, size_t size)
 {
     struct stat status;
-    if (mkdir(directory->path, 0700) != 0 && errno != EEXIST) {
+    if (make && mkdir(directory->path, 0700) != 0 && errno != EEXIST) {
         (void)snprintf(why, size, "can't make %s: %s", directory->path, strerror(errno));
         return false;
     }
@@ -64,24 +64,20 @@ static bool open_alone(struct directory *directory, char *why, size_t size)
 }
 
 /* Every process of the user walks through the places in the same order, so that all find the same one. */
-static bool open_default(struct directory *directory, char *why, size_t size)
+static bool open_default(struct directory *directory, bool make, char *why, size_t size)
 {
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
     for (uint32_t place = 0; directory_default(directory->path, geteuid(), runtime, place); place++) {
-        if (open_alone(directory, why, size)) {
+        if (open_alone(directory, make, why, size)) {
             return true;
         }
     }
     return false;
 }
 
-bool directory_open(struct directory *directory, const char *named, char *why, size_t size)
+static bool open_named(struct directory *directory, const char *named, char *why, size_t size)
 {
     struct stat status;
-    *directory = (struct directory){.fd = -1};
-    if (named == NULL) {
-        return open_default(directory, why, size);
-    }
     if (snprintf(directory->path, sizeof directory->path, "%s", named) >= (int)sizeof directory->path) {
         (void)snprintf(why, size, "the directory's path is too long");
         return false;
@@ -102,6 +98,18 @@ bool directory_open(struct directory *directory, const char *named, char *why, s
 fail:
     directory_close(directory);
     return false;
+}
+
+bool directory_open(struct directory *directory, const char *named, char *why, size_t size)
+{
+    *directory = (struct directory){.fd = -1};
+    return named == NULL ? open_default(directory, true, why, size) : open_named(directory, named, why, size);
+}
+
+bool directory_find(struct directory *directory, const char *named, char *why, size_t size)
+{
+    *directory = (struct directory){.fd = -1};
+    return named == NULL ? open_default(directory, false, why, size) : open_named(directory, named, why, size);
 }
 
 void directory_close(struct directory *directory)

@@ -24,7 +24,7 @@ struct directory {
 #define DIRECTORY_PLACES 17u
 
 /* Where the default one may be, the first place first: false behind the last. /run/becalm-exec for root. (/run/becalm
- * may be a gateway's, of another user.) For everybody else the one of the login session, where nobody else can make
+ * may be a gateway's, of another user.) For all other users that of the login session, where no other user can make
  * anything
  * (`runtime` is XDG_RUNTIME_DIR; NULL: /run/user/UID), then /tmp/becalm-UID, and if another user was faster to make
  * that, /tmp/becalm-UID.1 and so on. */
@@ -33,6 +33,9 @@ bool directory_default(char path[DIRECTORY_PATH_MAX], uid_t user, const char *ru
 /* Opens the one that is named, which must be there, and be this user's alone (mode 0700) or root's or this user's and
  * of a group (mode 2770). NULL: the default one, made if it is not there, and this user's alone. False, and why not. */
 bool directory_open(struct directory *, const char *named, char *why, size_t size);
+
+/* The same for who only looks: makes none. */
+bool directory_find(struct directory *, const char *named, char *why, size_t size);
 
 /* One that is not open is fine: its fd is -1. */
 void directory_close(struct directory *);

@@ -56,7 +56,8 @@ struct driver {
     struct process process;
     becalm_ns timeout_at; /* of this attempt */
     becalm_ns kill_at;    /* KILLING, LEAVING: when the first signal was not enough; NEVER before, and after KILL */
-    becalm_ns linger_at;  /* the process has ended: so long we listen to who is left; NEVER before */
+    becalm_ns linger_at; /* the process has ended: until when we read the output of processes that it left behind; NEVER
+                            before */
 };
 
 becalm_ns exec_now(void)
@@ -68,7 +69,7 @@ becalm_ns exec_now(void)
 
 /* ---- the engine ---- */
 
-/* The numbers in force are those of whoever came last with others. */
+/* The numbers in force are those of the process that last came with different ones. */
 static void policy_follow(struct driver *driver, const struct shared *shared)
 {
     if (shared->want.breaker != NULL) {
@@ -149,7 +150,7 @@ static void step(struct driver *driver, enum becalm_event_kind kind, const struc
         driver->report->breaker_from = driver->action.breaker_from;
         driver->report->breaker_to = driver->action.breaker_to;
     }
-    tell_lost(driver, lost); /* only now: whoever is slow to read it must not hold the lock up */
+    tell_lost(driver, lost); /* only now: a slow reader of this message must not hold the lock */
     tell_retry(driver);
 }
 
@@ -311,10 +312,10 @@ static void attempt_over(struct driver *driver)
     struct becalm_outcome outcome = outcome_of(driver, report->last.code, report->last.timed_out);
     report->last.by_output = !report->last.timed_out && driver->output.found[PATTERN_FAIL_IF] &&
                              codes_has(&driver->options->success, report->last.code);
-    step(driver, BECALM_EVENT_DONE, &outcome); /* which nobody hears if the call was cancelled before */
+    step(driver, BECALM_EVENT_DONE, &outcome); /* which has no effect if the call was cancelled before */
 }
 
-/* Whatever has become due in the attempt. */
+/* Handles the events of the attempt that are due. */
 static void attempt_tend(struct driver *driver)
 {
     becalm_ns now = exec_now();

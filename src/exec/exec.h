@@ -17,7 +17,7 @@
 /* How an attempt ended. */
 struct exec_end {
     int code;        /* as a shell sees it; -1: there was no attempt */
-    int killed_by;   /* the signal that it died of; 0: none, whatever the code: ssh(1) exits with 255 by itself */
+    int killed_by;   /* the signal that it died of; 0: none, for any code: ssh(1) exits with 255 by itself */
     bool by_output;  /* its code is a success, and what it printed says that it failed */
     bool timed_out;  /* it was cut at its timeout, or at the deadline */
     int start_error; /* the errno of a command that could not be started; 0: it could */
@@ -51,7 +51,7 @@ struct exec_options {
     size_t input_max;
     enum output_show show;
     size_t output_max;
-    void (*on_retry)(const struct exec_retry *, void *data); /* NULL: nobody is told */
+    void (*on_retry)(const struct exec_retry *, void *data); /* NULL: retries are not reported */
     void (*on_lost)(const struct shared *, void *data); /* its file was damaged under it; there are no retries now */
     void *data;
 };

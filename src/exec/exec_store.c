@@ -25,7 +25,7 @@ struct exec_store {
     struct script_part part;
     char fleet[SCRIPT_FLEET_MAX + 1];
     bool asked;       /* the command is on its way */
-    bool held;        /* the lock is ours: nobody else asks, answers or looks after the lease */
+    bool held;        /* the lock is ours: no other process asks the store or updates the lease */
     bool over;        /* the connection is of no more use */
     becalm_ns due_at; /* the next look */
 };
@@ -125,10 +125,10 @@ static void connection_up(struct redis_user *user)
     }
 }
 
-/* It was ours to ask, and there is nobody to ask: the own share begins at once. */
+/* It was our turn to ask, and no store can be reached: the instance lives on its own share at once. */
 static void connection_lost(struct exec_store *store)
 {
-    struct becalm_lease_request goodbye; /* nobody waits for it: what is left of the lease is spent or lost */
+    struct becalm_lease_request goodbye; /* it is not sent: the rest of the lease is spent or lost */
     struct becalm_moment at = moment(store);
     if (store->held) {
         (void)becalm_lease_lost(lease_of(store), &store->shared->lease, &at, &goodbye);
@@ -138,7 +138,8 @@ static void connection_lost(struct exec_store *store)
     lock_give(store);
 }
 
-/* A connection that ended, or never began, is not made again before an exchange is due and nobody else is at it. */
+/* A connection that ended, or never began, is not made again before an exchange is due and no other process is at it.
+ */
 static void note(void *self, const char *why)
 {
     struct exec_store *store = self;
@@ -165,7 +166,7 @@ static void connection_end(struct exec_store *store)
 
 /* ----------------------------------------------------------------------------------------------------- the turns */
 
-/* An exchange may be due. Who has no connection makes one only then: one process of the machine at a time. */
+/* An exchange may be due. A process without a connection makes one only then: one process of the machine at a time. */
 static void look(struct exec_store *store)
 {
     struct becalm_moment at = moment(store);

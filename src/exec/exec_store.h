@@ -3,9 +3,10 @@
 #define BECALM_EXEC_EXEC_STORE_H
 
 /* The Redis that a machine's budget is leased from. All processes that share the lease's file are one instance there:
- * whoever finds that an exchange is due, and nobody else at it, connects and asks, while its command runs or while it
- * waits for a retry. A lock of the file says who that is; the kernel frees it with the process. A request whose process
- * died is made again by another one. Nobody waits for the store, and no command takes longer because of it. */
+ * a process that finds that an exchange is due, and no other process at it, connects and asks, while its command
+ * runs or while it waits for a retry. A lock of the file marks that process; the kernel frees it with the process. A
+ * request whose process died is made again by another one. No process waits for the store, and no command takes longer
+ * because of it. */
 
 #include "shared.h"
 

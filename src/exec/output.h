@@ -70,7 +70,7 @@ bool output_done(const struct output *, bool patience);
 void output_end(struct output *);
 
 /* What becomes of the bytes that were kept back, now that it is known whether this was the last attempt. False:
- * interrupted, or nobody took any for `patience` milliseconds; -1: for ever. */
+ * interrupted, or the reader took nothing for `patience` milliseconds; -1: for ever. */
 bool output_settle(struct output *, bool last, int patience);
 
 #endif

@@ -15,7 +15,7 @@
 /* What a pattern is for. */
 enum pattern_use {
     PATTERN_RETRY_IF, /* a failure with it is worth a retry */
-    PATTERN_FAIL_IF,  /* an attempt with it has failed, whatever its exit code */
+    PATTERN_FAIL_IF,  /* an attempt that prints it has failed, with any exit code */
     PATTERN_STOP_IF,  /* a failure with it is never retried */
     PATTERN_USES
 };

@@ -80,7 +80,7 @@ int process_start(struct process *process, const struct process_plan *plan, bool
     close(tell[1]);
     if (pid > 0) {
         *forked = true;
-        (void)setpgid(pid, pid); /* here too: whoever of the two comes first */
+        (void)setpgid(pid, pid); /* here too: parent and child race, and either may be first */
         error = exec_error(tell[0]);
         process->pid = pid;
     }
@@ -118,7 +118,7 @@ void process_reap(struct process *process)
     }
 }
 
-/* While one of our children, born or adopted, is in the group, its number can't have been given to anybody else. */
+/* While one of our children, born or adopted, is in the group, its number can't have been given to another process. */
 static bool group_has_children(const struct process *process)
 {
     siginfo_t info = {.si_pid = 0};

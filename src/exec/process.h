@@ -2,9 +2,9 @@
 #ifndef BECALM_EXEC_PROCESS_H
 #define BECALM_EXEC_PROCESS_H
 
-/* One run of a command: a process that leads a group of its own, so that a signal reaches it and whatever it started.
- * Orphans of the group become our children (process_adopt), so that their end is seen and nothing is left behind
- * unreaped. */
+/* One run of a command: a process that leads a group of its own, so that a signal reaches it and all processes that it
+ * started. Orphans of the group become our children (process_adopt), so that their end is seen and nothing is left
+ * behind unreaped. */
 
 #include <signal.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct process {
     bool ended;
     int code;    /* once ended, as a shell sees it: the exit code, or 128 plus the signal */
     int signal;  /* once ended: what killed it; 0: nothing did */
-    int stopped; /* the signal that stopped it, until somebody has dealt with it; 0: it is not stopped */
+    int stopped; /* the signal that stopped it, until terminal.c has dealt with it; 0: it is not stopped */
 };
 
 /* Makes this process the parent of every orphan below it. */
@@ -40,7 +40,7 @@ int process_start(struct process *, const struct process_plan *, bool *forked);
 /* Takes note of every child that has ended or stopped, ours and adopted ones. Never blocks. */
 void process_reap(struct process *);
 
-/* Sends a signal to the group, if there is anybody left in it. */
+/* Sends a signal to the group, if a process is left in it. */
 void process_signal(const struct process *, int signal);
 
 /* Has the process ended, and everything in its group with it? */

@@ -12,8 +12,7 @@
 
 #define HOLD_TRIES 100 /* a file that is replaced under us so often in a row is not meant to be used */
 
-int shared_open(struct shared *shared, const struct shared_want *want, const struct directory *directory, becalm_ns now,
-                char *why, size_t size)
+static void begin(struct shared *shared, const struct shared_want *want, const struct directory *directory)
 {
     memset(shared, 0, sizeof *shared);
     shared->fd = -1;
@@ -30,7 +29,20 @@ int shared_open(struct shared *shared, const struct shared_want *want, const str
         shared->want.lease = &shared->lease;
     }
     shared_file_name(shared);
+}
+
+int shared_open(struct shared *shared, const struct shared_want *want, const struct directory *directory, becalm_ns now,
+                char *why, size_t size)
+{
+    begin(shared, want, directory);
     return shared_attach(shared, now, why, size) ? 0 : BECALM_EIO;
+}
+
+int shared_see(struct shared *shared, const struct shared_want *want, const struct directory *directory, becalm_ns now,
+               char *why, size_t size)
+{
+    begin(shared, want, directory);
+    return shared_attach_found(shared, now, why, size) ? 0 : BECALM_EIO;
 }
 
 struct becalm_budget *shared_budget(const struct shared *shared)

@@ -6,7 +6,7 @@
  * It is lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory
  * guards only which file it is: held by all at once while they use it, and by one alone to put a new file in the place
  * of none, of one from before the last boot or of an older version, or of one that was made for other numbers. So
- * nobody spends from a file that has been replaced. The kernel frees the lock of a process that dies.
+ * no process spends from a file that has been replaced. The kernel frees the lock of a process that dies.
  *
  * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
  * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */
@@ -50,7 +50,7 @@ struct shared {
     int fd;
     unsigned char *memory; /* NULL: not open */
     size_t bytes;
-    unsigned char head[SHARED_HEAD]; /* as it was when it was opened; nobody may change it */
+    unsigned char head[SHARED_HEAD]; /* as it was when it was opened; no process may change it */
     enum shared_news news;
     char lost[128]; /* why it can't be used any more; empty: it can */
 };
@@ -58,6 +58,15 @@ struct shared {
 /* Opens it. 0, or BECALM_EIO and why. */
 int shared_open(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
                 size_t size);
+
+/* For who only looks: the same of a file that is there, but makes and changes nothing; the numbers of the policy do not
+ * matter. BECALM_EIO and why: it can't be used, or would begin anew. */
+int shared_see(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
+               size_t size);
+
+/* The name of such a file, "pay%2Fcharge.budget", becomes the one that was asked for, "pay/charge", and its kind:
+ * "budget", "breaker", "lease". NULL: it is none. */
+const char *shared_name_read(const char *file, char name[SHARED_NAME_MAX + 1]);
 
 struct becalm_budget *shared_budget(const struct shared *);
 struct becalm_breaker *shared_breaker(const struct shared *);

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NEW_FILE ".new" /* written under the lock, then renamed, so nobody sees half a file */
+#define NEW_FILE ".new" /* written under the lock, then renamed, so no process sees half a file */
 
 #define LOCK_TRIES 2000
 #define LOCK_PAUSE (1 * BECALM_MS)
@@ -47,6 +47,32 @@ void shared_file_name(struct shared *shared)
     }
     (void)snprintf(out + length, size - length, "%s", kind_suffix(want));
     (void)snprintf(shared->path, sizeof shared->path, "%s/%s", shared->directory->path, shared->file);
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+const char *shared_name_read(const char *file, char name[SHARED_NAME_MAX + 1])
+{
+    static const char *const kinds[] = {"budget", "breaker", "lease"};
+    const char *dot = strrchr(file, '.');
+    const char *kind = NULL;
+    size_t length = 0;
+    for (size_t i = 0; dot != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
+        kind = strcmp(dot + 1, kinds[i]) == 0 ? kinds[i] : kind;
+    }
+    for (const char *at = file; kind != NULL && at < dot; at++) {
+        bool coded = *at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0;
+        if (length == SHARED_NAME_MAX || (!coded && !is_plain(*at) && (*at != '.' || at == file))) {
+            return NULL;
+        }
+        name[length++] = coded ? (char)(hex(at[1]) * 16 + hex(at[2])) : *at;
+        at += coded ? 2 : 0;
+    }
+    name[length] = '\0';
+    return length == 0 || strlen(name) != length ? NULL : kind;
 }
 
 /* ---- looking at what is there ---- */
@@ -167,7 +193,7 @@ static enum look look_up(const struct shared *shared, struct mapping *map, becal
 
 /* ---- the directory's lock ---- */
 
-/* Another process holds the lock for less than a millisecond, unless it was stopped in that very moment: so nobody
+/* Another process holds the lock for less than a millisecond, unless it was stopped in that very moment: so no process
  * waits for ever. */
 bool shared_lock(const struct directory *directory, int how)
 {
@@ -188,10 +214,10 @@ void shared_unlock(const struct directory *directory)
 
 /* ---- making a new one ---- */
 
-/* A new file, of ours alone or of the directory's group, whatever the umask says. */
+/* A new file, for us alone or for the directory's group; the umask is ignored. */
 static int image_create(const struct directory *directory)
 {
-    (void)unlinkat(directory->fd, NEW_FILE, 0); /* of one who was killed here */
+    (void)unlinkat(directory->fd, NEW_FILE, 0); /* left by a process that was killed here */
     int fd = openat(directory->fd, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 && directory->group_shared && (fchown(fd, (uid_t)-1, directory->group) != 0 || fchmod(fd, 0660) != 0)) {
         close(fd);
@@ -242,7 +268,8 @@ static bool replace(const struct shared *shared, struct mapping *map, becalm_ns 
 
 /* ---- opening ---- */
 
-/* Finds the file, or makes it. In use, other numbers than ours are taken as they are: who came with them knew ours. */
+/* Finds the file, or makes it. In use, other numbers than ours are taken as they are: the process that set them knew
+ * ours. */
 static bool find_or_make(struct shared *shared, struct mapping *map, becalm_ns now, char *why, size_t size)
 {
     switch (look_up(shared, map, now, why, size)) {
@@ -325,4 +352,26 @@ bool shared_attach(struct shared *shared, becalm_ns now, char *why, size_t size)
         }
     }
     return settle(shared, &map, why, size);
+}
+
+bool shared_attach_found(struct shared *shared, becalm_ns now, char *why, size_t size)
+{
+    struct mapping map;
+    switch (look_up(shared, &map, now, why, size)) {
+    case LOOK_GOOD:
+    case LOOK_CHANGED:
+        return settle(shared, &map, why, size);
+    case LOOK_ABSENT:
+        (void)snprintf(why, size, "%s", strerror(ENOENT));
+        return false;
+    case LOOK_STALE:
+        (void)snprintf(why, size, "it is from before the last boot, and begins anew");
+        return false;
+    case LOOK_OLDER:
+        (void)snprintf(why, size, "it is of an older version of becalm, and begins anew");
+        return false;
+    case LOOK_BAD:
+        return false;
+    }
+    BECALM_UNREACHABLE();
 }

@@ -140,7 +140,7 @@ enum look shared_head_look(const struct shared_head *head, const struct shared_w
         return bad(damage, "it does not begin as such a file does");
     }
     if (head->version > 0 && head->version < VERSION) {
-        return LOOK_OLDER; /* after an upgrade a thousand jobs must not lose their retries until somebody tidies up */
+        return LOOK_OLDER; /* after an upgrade a thousand jobs must not lose their retries until a person tidies up */
     }
     if (head->version != VERSION) {
         return bad(damage, head->version == 0 ? "its head is damaged" : "it is of a newer version of becalm");

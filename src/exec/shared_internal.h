@@ -20,7 +20,7 @@ struct shared_head {
         struct becalm_budget_policy budget;
         struct becalm_breaker_policy breaker;
         struct becalm_lease_policy lease;
-    } policy; /* for who comes with other numbers */
+    } policy; /* for processes that come with other numbers */
 };
 
 /* What a file, or its head, turns out to be. */
@@ -63,5 +63,8 @@ void shared_unlock(const struct directory *);
 /* Maps the file, which is made if there is none or if it can't be used as it is; in use, in the place of the one
  * before. False: why not. */
 bool shared_attach(struct shared *, becalm_ns now, char *why, size_t size);
+
+/* The same, but only of a file that can be used as it is, whatever its numbers. */
+bool shared_attach_found(struct shared *, becalm_ns now, char *why, size_t size);
 
 #endif

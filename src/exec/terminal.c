@@ -86,7 +86,7 @@ void terminal_stop(struct terminal *terminal, const struct process *process)
     process_signal(process, SIGCONT);
 }
 
-/* From the background it can't have the terminal; whoever puts us into the foreground means it. */
+/* From the background it can't have the terminal; a user who puts us into the foreground means the command. */
 static void ask(struct terminal *terminal, const struct process *process, int by)
 {
     if (!is_ours(terminal) && !stop_by(by)) {
@@ -109,7 +109,7 @@ void terminal_stopped(struct terminal *terminal, struct process *process)
         terminal_stop(terminal, process);
     } else if (terminal->fd >= 0 && by == SIGTSTP) {
         terminal_stop(terminal, process);
-    } /* else somebody stopped it by hand, and will let it go on so */
+    } /* else a user stopped it by hand, and will continue it the same way */
 }
 
 int terminal_key(const struct terminal *terminal, const struct process *process)

@@ -25,7 +25,7 @@ void terminal_close(struct terminal *);
  * typed Ctrl-Z. It runs again on return, unless it asks for a terminal that it can't have. */
 void terminal_stopped(struct terminal *, struct process *);
 
-/* We were told to stop: the command stops first. Returns when both were told to go on, or at once where nobody could
+/* We were told to stop: the command stops first. Returns when both were told to go on, or at once where no shell could
  * tell us. */
 void terminal_stop(struct terminal *, const struct process *);
 

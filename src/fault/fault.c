@@ -60,7 +60,8 @@ const char *fault_word(enum fault_kind kind)
 
 bool fault_is_of_gateways(enum fault_kind kind)
 {
-    return kind != FAULT_CAPACITY && kind != FAULT_SURGE && kind != FAULT_STORE;
+    return kind != FAULT_CAPACITY && kind != FAULT_SURGE && kind != FAULT_STORE && kind != FAULT_KILL_STORE &&
+           kind != FAULT_HANG_STORE && kind != FAULT_EMPTY_STORE && kind != FAULT_LOSE_CONNECTIONS;
 }
 
 static const struct yaml_node *value_of(const struct yaml_node *body, const char *key)
@@ -151,6 +152,10 @@ static bool act_of(struct fault *fault, const struct order *order, const struct 
     case FAULT_CAPACITY:
     case FAULT_SURGE:
     case FAULT_STORE:
+    case FAULT_LOSE_CONNECTIONS:
+    case FAULT_KILL_STORE:
+    case FAULT_HANG_STORE:
+    case FAULT_EMPTY_STORE:
         break; /* choose() has refused them */
     }
     return false;
@@ -217,7 +222,7 @@ static bool fill(struct loader *l, struct fault *fault, const struct yaml_node *
     fault->cap = FAULT_CAP;
     struct space spaces[] = {
         {&fault_schema, fault, NULL}, {&order_schema, &order, NULL}, {&schema_scenario_effect, &keys, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 3, .what = "a fault"};
+    struct place place = {.spaces = spaces, .space_count = 3, .what = "a fault", .manual = "becalm-fault(1)"};
     if (!apply_mapping(l, &place, body) || loader_errors(l) > 0 || !choose(l, fault, body) ||
         !name_set(l, fault, body, order.name)) {
         return false;

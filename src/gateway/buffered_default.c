@@ -33,8 +33,13 @@ static uint64_t memory_limit(const char *folder, int version)
     return length > 0 && (size_t)length < sizeof path ? limit_read(path) : UINT64_MAX;
 }
 
+uint64_t memory_allowed(const char *root)
+{
+    return cgroup_least(root, "memory", memory_limit);
+}
+
 uint64_t buffered_default(const char *root)
 {
-    uint64_t least = cgroup_least(root, "memory", memory_limit);
+    uint64_t least = memory_allowed(root);
     return least == UINT64_MAX ? WITHOUT : least / 4 < LEAST ? LEAST : least / 4;
 }

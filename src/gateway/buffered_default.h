@@ -8,4 +8,7 @@
  * all paths, for tests; "" otherwise. */
 uint64_t buffered_default(const char *root);
 
+/* All of it; UINT64_MAX: there is no limit. */
+uint64_t memory_allowed(const char *root);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "changes.h"
 #include "cpu.h"
+#include "passing_names.h"
 #include "resolve.h"
 
 #include "admin/history.h"
@@ -41,6 +42,7 @@ struct control {
     struct source resolver_source;
     struct timer resolver_timer;
     struct name *names;
+    struct passing_names *passing;
     bool readdress; /* some name has new addresses */
     struct timer second;
     struct cpu cpu;
@@ -296,6 +298,7 @@ static void every_second(struct timer *timer)
     history_note(control->history, snapshot, control->loop.now, control->loop.wall);
     changes_note(control->changes, snapshot, control->log, control->loop.now, control->loop.wall);
     admin_faults_expire(control->place.admin);
+    passing_names_sweep(control->passing, control->loop.now);
     admin_tell(control->place.admin);
     wheel_arm(&control->loop.wheel, timer, becalm_ns_after(control->loop.now, SECOND));
 }
@@ -304,6 +307,10 @@ static void woken(struct loop *loop)
 {
     struct control *control = CONTAINER_OF(loop, struct control, loop);
     uint32_t orders = atomic_exchange_explicit(&control->orders, 0, memory_order_acquire);
+    if ((orders & CONTROL_NAMES) != 0) {
+        passing_names_ask(control->passing, control->loop.now);
+        wheel_arm(&control->loop.wheel, &control->resolver_timer, control->loop.now);
+    }
     if ((orders & CONTROL_RELOAD) != 0) {
         reload(control);
     }
@@ -322,6 +329,11 @@ void control_order(struct control *control, unsigned orders)
 }
 
 /* Beginning and end. */
+
+static void names_wanted(void *control)
+{
+    control_order(control, CONTROL_NAMES);
+}
 
 static void control_fleet(struct control *control, struct buffer *page)
 {
@@ -374,8 +386,10 @@ struct control *control_make(struct gateway *gateway)
     control->place.fleet = fleet_make(&(struct fleet_options){
         .loop = &control->loop, .log = control->log, .names = control->place.names, .id = gateway->id});
     control->place.health = health_make(&control->loop, control->log);
-    if (control->place.health == NULL || control->resolver == NULL || control->history == NULL ||
-        control->changes == NULL || control->place.admin == NULL || control->place.fleet == NULL) {
+    control->passing = control->resolver == NULL ? NULL : passing_names_make(gateway, control->resolver);
+    if (control->place.health == NULL || control->passing == NULL || control->resolver == NULL ||
+        control->history == NULL || control->changes == NULL || control->place.admin == NULL ||
+        control->place.fleet == NULL) {
         control_free(control);
         return NULL;
     }
@@ -390,6 +404,7 @@ struct control *control_make(struct gateway *gateway)
         return NULL;
     }
     wheel_arm(&control->loop.wheel, &control->second, becalm_ns_after(control->loop.now, SECOND));
+    passing_resolve_by(&gateway->passing, names_wanted, control);
     return control;
 }
 
@@ -444,6 +459,8 @@ void control_free(struct control *control)
         control_order(control, CONTROL_STOP);
         control_wait(control);
     }
+    passing_resolve_by(&control->place.gateway->passing, NULL, NULL);
+    passing_names_free(control->passing);
     health_free(control->place.health);
     fleet_free(control->place.fleet);
     admin_free(control->place.admin);

@@ -13,7 +13,7 @@ struct control *control_make(struct gateway *); /* NULL: no memory or descriptor
 int control_start(struct control *);
 void control_free(struct control *);
 
-enum control_order { CONTROL_RELOAD = 1, CONTROL_DRAIN = 2, CONTROL_STOP = 4 };
+enum control_order { CONTROL_RELOAD = 1, CONTROL_DRAIN = 2, CONTROL_STOP = 4, CONTROL_NAMES = 8 };
 void control_order(struct control *, unsigned orders); /* from any thread */
 void control_wait(struct control *);
 int control_end_fd(const struct control *);    /* becomes readable at the end */

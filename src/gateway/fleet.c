@@ -61,28 +61,38 @@ static void site_note(void *self, const struct store_site *site, const char *why
 
 /* ----------------------------------------------------------------------------------------------------- who we are */
 
-static void target_count(const struct snapshot_target *target, uint64_t *calls, uint64_t *retries)
+static void target_count(const struct snapshot_target *target, struct roster_totals *totals)
 {
+    uint64_t calls = 0;
+    uint64_t retries = 0;
     for (uint32_t m = 0; m < target->meters->count; m++) {
-        meter_totals(target->meters->meter[m], calls, retries);
+        meter_totals(target->meters->meter[m], &calls, &retries);
     }
+    roster_count(totals, calls, retries, target->state->target.lease != NULL);
+}
+
+static struct roster_totals snapshot_count(const struct snapshot *snapshot)
+{
+    struct roster_totals totals = {.calls = 0};
+    for (uint32_t i = 0; snapshot != NULL && i < snapshot->target_count; i++) {
+        target_count(&snapshot->target[i], &totals);
+    }
+    return totals;
 }
 
 /* What others see of this process: its rates are those since it last told. */
 static void process_tell(void *self, struct roster_entry *entry)
 {
     struct fleet *fleet = self;
-    uint64_t calls = 0;
-    uint64_t retries = 0;
+    struct roster_totals totals = snapshot_count(fleet->snapshot);
     for (uint32_t i = 0; fleet->snapshot != NULL && i < fleet->snapshot->target_count; i++) {
         const struct becalm_lease *lease = fleet->snapshot->target[i].state->target.lease;
-        target_count(&fleet->snapshot->target[i], &calls, &retries);
         entry->budgets += lease != NULL;
         entry->degraded += lease != NULL && becalm_lease_degraded(lease);
     }
     snprintf(entry->id, sizeof entry->id, "%s", fleet->options.id);
     snprintf(entry->policy, sizeof entry->policy, "%s", fleet->policy);
-    roster_rates(&fleet->rates, fleet->options.loop->now, calls, retries, entry);
+    roster_rates(&fleet->rates, fleet->options.loop->now, &totals, entry);
 }
 
 /* --------------------------------------------------------------------------------------------------------- leases */
@@ -133,6 +143,15 @@ static void desk_note(void *self, const char *why)
              why == NULL ? 1 : 2);
 }
 
+static void desk_forgotten(void *self, uint32_t count, bool told)
+{
+    const struct fleet *fleet = self;
+    struct log_pair pair[] = {{.key = "keys", .type = LOG_NUMBER, .number = count}};
+    log_line(fleet->options.log, told ? BECALM_LOG_INFO : BECALM_LOG_WARN, fleet->options.loop->wall,
+             told ? "idempotency keys: the store was told again" : "idempotency keys: the store has forgotten", pair,
+             1);
+}
+
 static void desk_ordered(void *self, const unsigned char id[STORE_ID], const char *why)
 {
     const struct fleet *fleet = self;
@@ -159,6 +178,7 @@ static void desk_follow(struct fleet *fleet, struct keyring *ring)
                                                                .find = name_find,
                                                                .note = desk_note,
                                                                .ordered = desk_ordered,
+                                                               .forgotten = desk_forgotten,
                                                                .self = fleet});
     }
 }
@@ -184,7 +204,9 @@ void fleet_follow(struct fleet *fleet, struct snapshot *snapshot)
     redis_stores_bind_end(&fleet->stores);
     names_keep(fleet);
     struct snapshot *before = fleet->snapshot;
+    struct roster_totals totals = snapshot_count(snapshot);
     fleet->snapshot = snapshot;
+    roster_rates_begin(&fleet->rates, fleet->options.loop->now, &totals);
     snapshot_use(snapshot);
     if (before != NULL) {
         snapshot_drop(before);
@@ -230,6 +252,8 @@ static void entry_tell(struct buffer *page, const struct roster_entry *entry)
     buffer_json_chars(page, "policy", entry->policy);
     buffer_json_decimal(page, "callsPerSecond", entry->calls_milli, 3);
     buffer_json_decimal(page, "retriesPerSecond", entry->retries_milli, 3);
+    buffer_json_decimal(page, "sharedCallsPerSecond", entry->shared_calls_milli, 3);
+    buffer_json_decimal(page, "sharedRetriesPerSecond", entry->shared_retries_milli, 3);
     buffer_json_number(page, "budgets", entry->budgets);
     buffer_json_number(page, "degraded", entry->degraded);
     buffer_json_number(page, "uptimeSeconds", entry->up_seconds);
@@ -237,22 +261,50 @@ static void entry_tell(struct buffer *page, const struct roster_entry *entry)
     buffer_json_close(page, '}');
 }
 
-static void site_tell(const struct store_site *site, struct buffer *page)
+/* What this gateway shares there. */
+static void budgets_tell(const struct fleet *fleet, const struct store_site *site, struct buffer *page)
+{
+    buffer_json_open(page, "budgets", '[');
+    for (uint32_t i = 0; fleet->snapshot != NULL && i < fleet->snapshot->target_count; i++) {
+        const struct snapshot_target *target = &fleet->snapshot->target[i];
+        const struct becalm_lease *lease = target->state->target.lease;
+        const char *url = target->rules->shared_redis;
+        if (lease == NULL || url == NULL || strcmp(url, site->redis.url) != 0) {
+            continue;
+        }
+        buffer_json_open(page, NULL, '{');
+        buffer_json_chars(page, "service", target->service->name);
+        buffer_json_chars(page, "endpoint", target->endpoint == NULL ? "default" : target->endpoint->name);
+        buffer_json_decimal(page, "percent", target->state->policy.lease.share_ppm, 4);
+        buffer_json_number(page, "left", becalm_lease_left(lease));
+        buffer_json_number(page, "live", becalm_lease_live(lease));
+        buffer_json_bool(page, "degraded", becalm_lease_degraded(lease));
+        buffer_json_close(page, '}');
+    }
+    buffer_json_close(page, ']');
+}
+
+static void site_tell(const struct fleet *fleet, const struct store_site *site, struct buffer *page)
 {
     const struct redis *redis = leases_redis(site->leases);
     const struct roster_entry *entry = NULL;
     becalm_ns read_at = 0;
     uint32_t count = site->roster == NULL ? 0 : roster_look(site->roster, &entry, &read_at);
+    struct redis_count asked = redis_count(redis);
+    becalm_ns now = fleet->options.loop->now;
     const char *error = redis_is_good(redis) && site->roster != NULL ? roster_error(site->roster) : redis_error(redis);
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "store", site->redis.place.host[0]);
     buffer_json_chars(page, "fleet", site->name);
     buffer_json_bool(page, "up", redis_is_good(redis));
     buffer_json_chars(page, "error", error[0] == 0 ? NULL : error);
-    if (read_at != 0) {
-        buffer_json_decimal(page, "readSecondsAgo",
-                            becalm_ns_since(site->stores->options.loop->now, read_at) / BECALM_MS, 3);
+    if (asked.answered > 0) {
+        buffer_json_decimal(page, "answeredSecondsAgo", becalm_ns_since(now, asked.answered_at) / BECALM_MS, 3);
     }
+    if (read_at != 0) {
+        buffer_json_decimal(page, "readSecondsAgo", becalm_ns_since(now, read_at) / BECALM_MS, 3);
+    }
+    budgets_tell(fleet, site, page);
     buffer_json_open(page, "instances", '[');
     for (uint32_t i = 0; entry != NULL && i < count; i++) {
         entry_tell(page, &entry[i]);
@@ -267,7 +319,7 @@ void fleet_tell(const struct fleet *fleet, struct buffer *page)
     buffer_json_chars(page, "id", fleet->options.id);
     buffer_json_open(page, "stores", '[');
     for (const struct store_site *site = fleet->stores.first; site != NULL; site = site->next) {
-        site_tell(site, page);
+        site_tell(fleet, site, page);
     }
     buffer_json_close(page, ']');
     buffer_json_close(page, '}');

@@ -180,6 +180,8 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
     tally_init(&gateway->clients);
     gateway->join = join_table_make(); /* without memory nothing is joined */
     strangers_init(&gateway->strangers);
+    strangers_init(&gateway->passed_hosts);
+    passing_init(&gateway->passing);
     tally_init(&gateway->host_tunnels);
     gateway->path = strdup(options->path);
     gateway->set = copy_list(options->load == NULL ? NULL : options->load->set);
@@ -258,6 +260,8 @@ void gateway_free(struct gateway *gateway)
     tally_free(&gateway->clients);
     join_table_free(gateway->join);
     strangers_free(&gateway->strangers);
+    strangers_free(&gateway->passed_hosts);
+    passing_free(&gateway->passing);
     tally_free(&gateway->host_tunnels);
     fault_book_free(&gateway->faults);
     pthread_mutex_destroy(&gateway->accepting);

@@ -212,6 +212,7 @@ static int reload(const struct reload_place *place, struct becalm_diags *diags, 
         }
         atomic_store_explicit(&gateway->told, 0, memory_order_relaxed);
         strangers_forget(&gateway->strangers);
+        strangers_forget(&gateway->passed_hosts);
         publish(place, snapshot);
     }
     loaded_drop(&loaded);

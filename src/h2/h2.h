@@ -11,6 +11,7 @@
  * bytes, so that many streams share one write. */
 
 #include "h1/h1.h"
+#include "loop/blocks.h"
 
 #include <becalm/ns.h>
 
@@ -63,7 +64,8 @@ struct h2_limits {
 /* Room in which heads are put together, shared by all sessions of a thread. */
 struct h2_scratch {
     char *bytes;
-    size_t size; /* twice the largest head, and a line */
+    size_t size;           /* twice the largest head, and a line */
+    struct blocks *blocks; /* for what comes and goes with streams; NULL: malloc() */
     struct head head;
 };
 
@@ -77,7 +79,7 @@ struct h2_calls {
     void *(*unfit)(void *owner, struct h2_stream *, struct h1_verdict, bool end);
     /* A client's: an answer, or a 1xx before it. */
     void (*answer)(void *stream, const struct head *, bool end);
-    /* A client's: an answer that breaks a rule. The stream is reset behind it. */
+    /* A client's: an answer that breaks a rule. The stream has been reset, and its owner hears no more of it. */
     void (*broken)(void *stream, const char *rule);
     /* More of the body. It counts against the stream's window until h2_took(). */
     void (*data)(void *stream, const char *bytes, size_t length);

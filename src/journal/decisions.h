@@ -21,7 +21,9 @@ struct decision {
     char method[16];
     char path[128];
     char request_id[64];
-    char fault[40]; /* on order, that has hit it; "": none */
+    char asked[128];    /* the host that the request names, of a service that has none of its own; "": it has */
+    char fallback[129]; /* what was answered in its place: "answer", or the service that was asked; "": nothing */
+    char fault[40];     /* on order, that has hit it; "": none */
     struct becalm_record record;
 };
 

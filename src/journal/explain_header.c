@@ -194,7 +194,7 @@ static const char *change_by_numbers(const struct becalm_record *r, const struct
         return "Another attempt costs {need} retries and the budget had {have}; successes fill it.";
     case BECALM_WHY_BREAKER_OPEN:
         return figures->has_need ? "The breaker tries again in {need} ms, and closes when the probes succeed."
-                                 : "The breaker was forced open; somebody has to release it.";
+                                 : "The breaker was forced open; an operator has to release it.";
     case BECALM_WHY_DEADLINE:
         return r->attempts == 0 ? "It waited {have} ms in the gate, where it may wait {need} ms; a shorter queue."
                                 : "Another attempt needs {need} ms, and {have} ms were left before the deadline.";
@@ -376,6 +376,8 @@ void record_json(struct buffer *b, const char *key, const struct explain *e)
     buffer_json_string(b, "method", e->method);
     buffer_json_string(b, "target", e->target);
     buffer_json_string(b, "requestId", e->request_id);
+    buffer_json_string(b, "asked", e->asked);
+    buffer_json_string(b, "fallback", e->fallback);
     buffer_json_string(b, "fault", e->fault);
     if (e->status != 0) {
         buffer_json_number(b, "status", e->status);

@@ -25,8 +25,10 @@ struct explain {
     struct becalm_text method;
     struct becalm_text target;
     struct becalm_text request_id;
-    struct becalm_text fault; /* on order, that has hit it */
-    uint32_t status;          /* answered to the client; 0: nothing was */
+    struct becalm_text asked;    /* the host that the request names, where the service has none of its own */
+    struct becalm_text fallback; /* what was answered in its place */
+    struct becalm_text fault;    /* on order, that has hit it */
+    uint32_t status;             /* answered to the client; 0: nothing was */
 };
 
 /* The header's value, not zero-terminated. Returns the length. Attempts that do not fit are left out. */

@@ -183,6 +183,7 @@ static size_t access_json(struct buffer *b, const struct log_access *access)
         {"reason", LOG_TEXT, text_of(access->reason), 0},
         {"detail", LOG_TEXT, text_of(access->detail), 0},
         {"fault", LOG_TEXT, access->fault, 0},
+        {"fallback", LOG_TEXT, access->fallback, 0},
         {"request_id", LOG_TEXT, access->request_id, 0},
         {"host", LOG_TEXT, access->host, 0},
         {"target", LOG_TEXT, access->target, 0},

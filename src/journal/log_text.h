@@ -37,9 +37,10 @@ struct log_access {
     uint64_t body_bytes;     /* sent to the client */
     uint64_t took;           /* ns */
     uint32_t attempts;
-    const char *reason;       /* NULL: there was no call */
-    const char *detail;       /* of a refusal: which rule; NULL: none */
-    struct becalm_text fault; /* on order, that has hit it */
+    const char *reason;          /* NULL: there was no call */
+    const char *detail;          /* of a refusal: which rule; NULL: none */
+    struct becalm_text fault;    /* on order, that has hit it */
+    struct becalm_text fallback; /* what was answered in its place: "answer", or the service that was asked */
 };
 
 /* They return the length, at most LOG_LINE_MAX. */

@@ -11,10 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERY      (2 * BECALM_S)
 #define WANTED_FOR (10 * BECALM_S)
 #define MOST       1000u
 #define REPLY_MOST (1u << 18)
+#define TELLINGS   16u /* on their way at once: others want Redis, too */
+
+/* A key that is told again. */
+struct telling {
+    struct redis_command command;
+    struct key_desk *desk;
+    uint64_t which; /* key_memory_next() */
+    struct key_stamp stamp;
+    bool flying;
+};
 
 struct key_desk {
     struct key_desk_options options;
@@ -24,6 +33,11 @@ struct key_desk {
     struct timer timer;
     struct redis_command list;
     bool listing;
+    struct key_stamp stamp; /* when it was asked */
+    struct telling telling[TELLINGS];
+    uint32_t flying;
+    uint64_t from;      /* where the next key to tell is looked for */
+    uint32_t forgotten; /* keys, that are not all told yet */
     becalm_ns wanted_until;
     uint64_t count;
     struct store_held *held;
@@ -40,7 +54,8 @@ struct order {
 
 static struct key_names names_of(const struct key_desk *desk, const struct order *order)
 {
-    return (struct key_names){.fleet = desk->options.keyring->fleet, .id = order == NULL ? NULL : order->id};
+    return (struct key_names){
+        .keyring = desk->options.keyring, .redis = desk->redis, .id = order == NULL ? NULL : order->id};
 }
 
 /* ------------------------------------------------------------------------------------------------------- the list */
@@ -90,6 +105,85 @@ static void lines_read(struct key_desk *desk, const char *at, size_t length)
     }
 }
 
+/* ----------------------------------------------------------------------------------------------- what was forgotten */
+
+static void tell_done(struct redis_command *, const struct reply *);
+
+/* False: there is nothing more to tell, or it can't be told now. */
+static bool tell(struct telling *telling)
+{
+    struct key_desk *desk = telling->desk;
+    struct keyring *ring = desk->options.keyring;
+    struct redis_command *command = &telling->command;
+    becalm_ns now = desk->options.loop->now;
+    struct key_done done;
+    char where[STORE_WHERE];
+    if (!key_memory_next(ring->memory, &desk->from, now, &done, &telling->which, where)) {
+        return false;
+    }
+    struct key_names names = names_of(desk, NULL);
+    names.id = done.id;
+    names.guard = done.guard;
+    *command = (struct redis_command){.done = tell_done, .script = &desk->script};
+    telling->flying =
+        key_words(command, &names, "tell") && redis_word(command, (const char *)done.fingerprint, STORE_HASH) &&
+        redis_number(command, (done.until - now) / BECALM_MS + 1) && redis_word(command, where, strlen(where)) &&
+        redis_number(command, done.status) && redis_send(desk->redis, command);
+    telling->stamp = names.stamp;
+    desk->flying += telling->flying;
+    if (!telling->flying) {
+        redis_command_free(command);
+    }
+    return telling->flying;
+}
+
+static void tell_all(struct key_desk *desk)
+{
+    for (uint32_t i = 0; i < TELLINGS; i++) {
+        if (!desk->telling[i].flying && !tell(&desk->telling[i])) {
+            break;
+        }
+    }
+    if (desk->flying == 0 && desk->forgotten > 0) {
+        desk->options.forgotten(desk->options.self, desk->forgotten, true);
+        desk->forgotten = 0;
+    }
+}
+
+static void tell_done(struct redis_command *command, const struct reply *reply)
+{
+    struct telling *telling = CONTAINER_OF(command, struct telling, command);
+    struct key_desk *desk = telling->desk;
+    const struct reply_item *item = reply == NULL ? NULL : reply->item;
+    telling->flying = false;
+    desk->flying--;
+    if (reply == NULL) {
+        return; /* from the beginning, when it is back */
+    }
+    if (reply->kind != REPLY_LIST || reply->count != 2 || !reply_says(item, "ok") || item[1].number < 0) {
+        redis_lose(desk->redis, redis_refusal(reply));
+        return;
+    }
+    key_memory_told(desk->options.keyring->memory, telling->which, &telling->stamp, (uint64_t)item[1].number);
+    tell_all(desk);
+}
+
+/* The store remembers so many ends of this process. */
+static void count_hear(struct key_desk *desk, uint64_t count)
+{
+    struct key_memory *memory = desk->options.keyring->memory;
+    if (key_memory_misses(memory, &desk->stamp, count)) {
+        desk->forgotten = key_memory_lost(memory, desk->options.loop->now);
+        desk->from = 0;
+        desk->options.forgotten(desk->options.self, desk->forgotten, false);
+    }
+    if (desk->flying == 0) {
+        tell_all(desk);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- asking */
+
 static void list_done(struct redis_command *command, const struct reply *reply)
 {
     struct key_desk *desk = CONTAINER_OF(command, struct key_desk, list);
@@ -98,7 +192,8 @@ static void list_done(struct redis_command *command, const struct reply *reply)
         return;
     }
     const struct reply_item *item = reply->item;
-    if (reply->kind != REPLY_LIST || reply->count != 3 || item[1].number < 0 || item[2].text == NULL) {
+    if (reply->kind != REPLY_LIST || reply->count != 4 || item[1].number < 0 || item[2].text == NULL ||
+        item[3].number < 0) {
         redis_lose(desk->redis, redis_refusal(reply));
         return;
     }
@@ -107,6 +202,7 @@ static void list_done(struct redis_command *command, const struct reply *reply)
     if (desk->options.loop->now < desk->wanted_until) {
         lines_read(desk, item[2].text, item[2].length);
     }
+    count_hear(desk, (uint64_t)item[3].number);
 }
 
 static void timer_fires(struct timer *timer)
@@ -114,14 +210,16 @@ static void timer_fires(struct timer *timer)
     struct key_desk *desk = CONTAINER_OF(timer, struct key_desk, timer);
     struct loop *loop = desk->options.loop;
     struct key_names names = names_of(desk, NULL);
-    wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, EVERY));
+    wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, key_patience(desk->options.keyring)));
     if (desk->listing || redis_state(desk->redis) != REDIS_UP) {
         return;
     }
     desk->list = (struct redis_command){.done = list_done, .script = &desk->script};
     desk->listing = key_words(&desk->list, &names, "list") &&
                     redis_number(&desk->list, loop->now < desk->wanted_until ? MOST : 0) &&
+                    redis_number(&desk->list, desk->options.keyring->ttl / BECALM_MS) &&
                     redis_send(desk->redis, &desk->list);
+    desk->stamp = names.stamp;
     if (!desk->listing) {
         redis_command_free(&desk->list);
     }
@@ -134,7 +232,9 @@ static void list_now(struct key_desk *desk)
 
 static void connection_up(struct redis_user *user)
 {
-    list_now(CONTAINER_OF(user, struct key_desk, user));
+    struct key_desk *desk = CONTAINER_OF(user, struct key_desk, user);
+    desk->from = 0;
+    list_now(desk);
 }
 
 /* --------------------------------------------------------------------------------------------------------- orders */
@@ -222,12 +322,17 @@ struct key_desk *key_desk_make(const struct key_desk_options *options)
                                   .note = options->note,
                                   .self = options->self,
                                   .user = &desk->user,
+                                  .wait_cap = key_patience(options->keyring),
+                                  .wants_run = true,
                                   .reply_bytes = REPLY_MOST};
     redis_site_use(&options->keyring->site, &redis);
     desk->options = *options;
     desk->user = (struct redis_user){.up = connection_up};
     desk->script = redis_script("keys");
     desk->timer.fire = timer_fires;
+    for (uint32_t i = 0; i < TELLINGS; i++) {
+        desk->telling[i].desk = desk;
+    }
     desk->redis = redis_make(&redis);
     if (desk->redis == NULL) {
         free(desk);

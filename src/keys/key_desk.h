@@ -3,7 +3,10 @@
 #define BECALM_KEYS_KEY_DESK_H
 
 /* Where people see which of the keys that gateways share are held, and order that one is released: a connection of its
- * own, on the loop of one thread. It counts them every two seconds, and reads the list while somebody looks. */
+ * own, on the loop of one thread. It counts them at least every two seconds, and reads the list while somebody looks.
+ *
+ * By the same question it hears how many keys that this process has ended the store remembers, and tells it again those
+ * that it has forgotten. */
 
 #include "keyring.h"
 
@@ -18,6 +21,8 @@ struct key_desk_options {
     void (*note)(void *self, const char *why);                          /* likewise */
     /* What became of an order: NULL, or why nothing did. */
     void (*ordered)(void *self, const unsigned char id[STORE_ID], const char *why);
+    /* The store has forgotten so many keys that are done at most once; `told`: it knows them again. */
+    void (*forgotten)(void *self, uint32_t count, bool told);
     void *self;
 };
 

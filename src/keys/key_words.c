@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PATIENCE_MOST (2 * BECALM_S)
+
 static const char digits[] = "0123456789abcdef";
 
 void key_hex(char text[KEY_HEX], const unsigned char id[STORE_ID])
@@ -45,15 +47,35 @@ static bool name_add(struct redis_command *command, const char *fleet, const cha
     return redis_word(command, text, (size_t)length);
 }
 
-bool key_words(struct redis_command *command, const struct key_names *names, const char *what)
+becalm_ns key_patience(const struct keyring *ring)
 {
+    return ring->lease / 3 < PATIENCE_MOST ? ring->lease / 3 : PATIENCE_MOST;
+}
+
+/* Without a guard the record stands for it: who does not know it does not touch it. */
+static bool record_add(struct redis_command *command, const struct key_names *names)
+{
+    const char *fleet = names->keyring->fleet;
+    const unsigned char *guard = names->guard == NULL ? names->id : names->guard;
+    return name_add(command, fleet, "k:", names->id) &&
+           name_add(command, fleet, names->guard == NULL ? "k:" : "g:", guard);
+}
+
+bool key_words(struct redis_command *command, struct key_names *names, const char *what)
+{
+    unsigned char process[STORE_ID];
+    const struct keyring *ring = names->keyring;
+    const char *run = redis_run(names->redis);
     bool alone = names->id == NULL;
-    /* Without a guard the record stands for it: who does not know it does not touch it. */
-    bool added =
-        redis_number(command, alone ? 1 : 3) &&
-        (alone || (name_add(command, names->fleet, "k:", names->id) &&
-                   name_add(command, names->fleet,
-                            names->guard == NULL ? "k:" : "g:", names->guard == NULL ? names->id : names->guard))) &&
-        name_add(command, names->fleet, "held", NULL);
-    return added && redis_word(command, what, strlen(what));
+    bool older = names->older != NULL;
+    names->stamp = key_memory_stamp(ring->memory, process);
+    bool added = redis_number(command, alone   ? 3
+                                       : older ? 7
+                                               : 5) &&
+                 name_add(command, ring->fleet, "held", NULL) && name_add(command, ring->fleet, "era", NULL) &&
+                 name_add(command, ring->fleet, "e:", process) && (alone || record_add(command, names)) &&
+                 (!older || (name_add(command, ring->fleet, "k:", names->older) &&
+                             name_add(command, ring->fleet, "g:", names->older + STORE_ID)));
+    return added && redis_word(command, what, strlen(what)) && redis_word(command, run, strlen(run)) &&
+           redis_number(command, ring->lease / BECALM_MS);
 }

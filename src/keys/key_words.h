@@ -7,21 +7,29 @@
  *   becalm:{FLEET}:k:ID      its record
  *   becalm:{FLEET}:g:GUARD   its guard: which record has this key and payload, whoever asks
  *   becalm:{FLEET}:held      the keys that are held, by the end of their time
+ *   becalm:{FLEET}:era       which run of the server they are in, and until when it does not trust itself
+ *   becalm:{FLEET}:e:NAME    how many keys a process has ended: key_memory.h
  *
  * The script is src/redis/keys.lua. */
 
-#include "store.h"
+#include "keyring.h"
 
 #include "redis/redis.h"
 
 struct key_names {
-    const char *fleet;          /* script_name() */
+    const struct keyring *keyring;
+    const struct redis *redis;  /* that is asked */
+    struct key_stamp stamp;     /* filled by key_words() */
     const unsigned char *id;    /* STORE_ID bytes of it; NULL: the list of those that are held, alone */
     const unsigned char *guard; /* likewise of the guard; NULL: unknown */
+    const unsigned char *older; /* both by the secret before, one behind the other; NULL: there is none */
 };
 
-/* The number of keys, the keys, and what is asked. False: no memory. */
-bool key_words(struct redis_command *, const struct key_names *, const char *what);
+/* The number of keys, the keys, what is asked, which run of the server that is for, the lease. False: no memory. */
+bool key_words(struct redis_command *, struct key_names *, const char *what);
+
+/* So often at least everybody is heard of: three times in a lease. */
+becalm_ns key_patience(const struct keyring *);
 
 #define KEY_HEX (2 * STORE_ID + 1)
 void key_hex(char text[KEY_HEX], const unsigned char id[STORE_ID]);

@@ -11,20 +11,34 @@
 
 #define SECRET_LEAST 16u /* bytes: a shorter one could be guessed by who reads the store */
 
-/* The first line; whatever its length, its hash is what hashes are keyed by. */
+/* Whatever its length, its hash is what hashes are keyed by. False: no memory. */
+static bool secret_hash(struct store_secret *secret, const char *text, size_t length)
+{
+    unsigned int size = 0;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    bool made = EVP_Digest(text, length, digest, &size, EVP_sha256(), NULL) == 1 && size == STORE_HASH;
+    if (made) {
+        memcpy(secret->bytes, digest, STORE_HASH);
+    }
+    return made;
+}
+
+/* The first line, and while it is replaced another one. */
 static const char *secret_take(struct keyring *ring, const char *text)
 {
     size_t length = strcspn(text, "\r\n");
-    unsigned int size = 0;
-    unsigned char digest[EVP_MAX_MD_SIZE];
+    const char *other = text + length + strspn(text + length, "\r\n");
+    size_t other_length = strcspn(other, "\r\n");
+    ring->has_older = other_length > 0;
     if (length < SECRET_LEAST) {
         return "its first line is shorter than 16 bytes; write head -c 32 /dev/urandom | base64 > FILE";
     }
-    if (EVP_Digest(text, length, digest, &size, EVP_sha256(), NULL) != 1 || size != STORE_HASH) {
-        return "no memory";
+    if (ring->has_older && other_length < SECRET_LEAST) {
+        return "its second line, the secret before, is shorter than 16 bytes; take it out";
     }
-    memcpy(ring->secret.bytes, digest, STORE_HASH);
-    return NULL;
+    bool made = secret_hash(&ring->secret, text, length) &&
+                (!ring->has_older || secret_hash(&ring->older, other, other_length));
+    return made ? NULL : "no memory";
 }
 
 static const char *encrypt_take(struct keyring *ring, const char *text)
@@ -55,10 +69,23 @@ static bool read_file(struct keyring *ring, const struct becalm_config *config, 
     return why == NULL;
 }
 
+static bool secrets_same(const struct store_secret *a, const struct store_secret *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Does the later one look for the keys of the other, in the same place? */
+static bool same_keys(const struct keyring *before, const struct keyring *ring)
+{
+    return redis_site_same(&before->site, &ring->site) && strcmp(before->fleet, ring->fleet) == 0 &&
+           (secrets_same(&before->secret, &ring->secret) ||
+            (ring->has_older && secrets_same(&before->secret, &ring->older)));
+}
+
 static bool same(const struct keyring *a, const struct keyring *b)
 {
-    return redis_site_same(&a->site, &b->site) && strcmp(a->fleet, b->fleet) == 0 &&
-           memcmp(&a->secret, &b->secret, sizeof a->secret) == 0 &&
+    return same_keys(a, b) && secrets_same(&a->secret, &b->secret) && a->has_older == b->has_older &&
+           secrets_same(&a->older, &b->older) && a->replicas == b->replicas &&
            memcmp(&a->seals, &b->seals, sizeof a->seals) == 0 && a->ttl == b->ttl && a->timeout == b->timeout &&
            a->lease == b->lease && a->max_answer == b->max_answer && a->away == b->away;
 }
@@ -82,6 +109,7 @@ int keyring_make(struct keyring **made, const struct becalm_config *config, stru
     ring->timeout = keys->timeout;
     ring->lease = keys->lease;
     ring->max_answer = keys->max_answer;
+    ring->replicas = keys->replicas;
     ring->away = keys->away;
     if (!read_file(ring, config, &keys->secret_file, "secretFile", secret_take, diags) ||
         !read_file(ring, config, &keys->encrypt_file, "encryptFile", encrypt_take, diags) ||
@@ -92,7 +120,14 @@ int keyring_make(struct keyring **made, const struct becalm_config *config, stru
     }
     if (before != NULL && same(before, ring)) {
         keyring_drop(ring);
-        ring = keyring_use(before);
+        *made = keyring_use(before);
+        return 0;
+    }
+    ring->memory = before != NULL && same_keys(before, ring) ? key_memory_use(before->memory)
+                                                             : key_memory_make(settings->store_max_entries);
+    if (ring->memory == NULL) {
+        keyring_drop(ring);
+        return BECALM_ENOMEM;
     }
     *made = ring;
     return 0;
@@ -111,6 +146,7 @@ void keyring_drop(struct keyring *ring)
     /* Release, so that a user's reads come before; acquire, so that the free comes after everybody's. */
     if (ring != NULL && atomic_fetch_sub_explicit(&ring->users, 1, memory_order_acq_rel) == 1) {
         redis_site_close(&ring->site);
+        key_memory_drop(ring->memory);
         explicit_bzero(ring, sizeof *ring);
         free(ring);
     }

@@ -3,8 +3,10 @@
 #define BECALM_KEYS_KEYRING_H
 
 /* What gateways must have in common to keep idempotency keys together: where their Redis is, their name space in it,
- * the secret of their hashes, and the keys by which answers are encrypted. Immutable, shared by threads. */
+ * the secret of their hashes, and the keys by which answers are encrypted; and what this process has done with keys.
+ * Immutable but for the latter, shared by threads. */
 
+#include "key_memory.h"
 #include "seal.h"
 #include "store.h"
 
@@ -16,11 +18,15 @@ struct keyring {
     struct redis_site site;
     char fleet[SCRIPT_FLEET_MAX + 1]; /* script_name() */
     struct store_secret secret;
+    struct store_secret older; /* the one before, by which keys are still looked for */
+    bool has_older;
     struct seals seals;
+    struct key_memory *memory; /* outlives changes of all but place, name space and secret */
     becalm_ns ttl;
     becalm_ns timeout;
     becalm_ns lease; /* who holds a key is heard of at least three times in it */
     uint64_t max_answer;
+    uint32_t replicas; /* so many must have an enforced key before its call is made */
     enum becalm_keys_away away;
 };
 

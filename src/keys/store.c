@@ -61,6 +61,7 @@ bool store_key_make(struct store_key *key, const struct store_request *request)
     EVP_MAC_CTX *context = context_make();
     key->ticket = 0;
     key->hold = NULL;
+    key->older = NULL;
     key->peer = request->peer;
     key->service = request->service;
     key->endpoint = request->endpoint;

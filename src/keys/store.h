@@ -33,7 +33,8 @@ struct store_key {
     uint64_t peer;                         /* who asked: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
     struct store_hold *hold;               /* likewise, of a store over a network; NULL: the one in memory has it */
-    struct becalm_text service;            /* these two only for who looks; they live as long as the key is held */
+    const struct store_key *older; /* the same by the secret before; read by begin() alone. NULL: there is none */
+    struct becalm_text service;    /* these two only for who looks; they live as long as the key is held */
     struct becalm_text endpoint;
     bool once; /* enforced */
 };
@@ -98,6 +99,7 @@ enum store_verdict {
     STORE_OTHER_SCOPE, /* `once`: the same payload, but under another scope: 422 */
     STORE_FULL,        /* no room: 503, rather than a promise that can't be kept */
     STORE_AWAY,        /* it does not answer: 503 */
+    STORE_FORGOT,      /* `once`: it may have forgotten the key; ask->wait says for how long it does not know: 503 */
     STORE_PASSED,      /* it does not answer, and the call may be made all the same; there is nothing to end */
     STORE_LATER        /* ask->then() will come, unless store_cancel() is called */
 };
@@ -121,6 +123,8 @@ struct store_ask {
     enum store_verdict verdict;
     struct store_answer *answer;      /* STORE_ANSWERED; else NULL */
     uint32_t status;                  /* STORE_ANSWER_LOST */
+    becalm_ns wait;                   /* STORE_FORGOT */
+    uint64_t fence;                   /* STORE_BEGUN: higher than that of each beginning before; 0: nobody counts */
     void (*then)(struct store_ask *); /* after STORE_LATER: called once, on the thread that asked */
     void *data;                       /* the asker's own */
 };

@@ -46,9 +46,12 @@ struct store_hold {
     unsigned char guard[STORE_ID];
     unsigned char fingerprint[STORE_HASH];
     unsigned char owner[OWNER];
+    bool has_older;
+    unsigned char older[2 * STORE_ID + STORE_HASH]; /* id, guard, fingerprint by the secret before */
     bool once;
     char where[STORE_WHERE];
     enum store_ending ending;
+    struct key_stamp stamp; /* when its end was told */
     uint32_t status;
     struct bytes answer; /* fields, then body; sealed where that is asked for */
     size_t fields;
@@ -106,6 +109,12 @@ static struct store_hold *hold_make(struct store_redis *r, struct store_key *key
     memcpy(hold->id, key->id, sizeof hold->id);
     memcpy(hold->guard, key->guard, sizeof hold->guard);
     memcpy(hold->fingerprint, key->fingerprint, sizeof hold->fingerprint);
+    if (key->older != NULL) {
+        hold->has_older = true;
+        memcpy(hold->older, key->older->id, STORE_ID);
+        memcpy(hold->older + STORE_ID, key->older->guard, STORE_ID);
+        memcpy(hold->older + 2 * (size_t)STORE_ID, key->older->fingerprint, STORE_HASH);
+    }
     where_write(hold->where, sizeof hold->where, key);
     hold->next = r->holds;
     hold->link = &r->holds;
@@ -144,17 +153,32 @@ static void hold_free(struct store_hold *hold)
 
 /* -------------------------------------------------------------------------------------------------------- sending */
 
-static bool words_begin(struct store_hold *hold, struct redis_command *command, const char *what)
-{
-    struct store_redis *r = hold->store;
-    struct key_names names = {.fleet = r->options.keyring->fleet, .id = hold->id, .guard = hold->guard};
-    command->script = &r->script;
-    return key_words(command, &names, what) && redis_word(command, (const char *)hold->owner, OWNER);
-}
-
 static bool word(struct redis_command *command, const char *text)
 {
     return redis_word(command, text, strlen(text));
+}
+
+static uint64_t ms(becalm_ns time)
+{
+    return time / BECALM_MS;
+}
+
+/* All that there is to know of it, so that the store can write it again if it has forgotten. */
+static bool words_begin(struct store_hold *hold, struct redis_command *command, const char *what)
+{
+    struct store_redis *r = hold->store;
+    struct keyring *ring = r->options.keyring;
+    struct key_names names = {.keyring = ring,
+                              .redis = r->redis,
+                              .id = hold->id,
+                              .guard = hold->guard,
+                              .older = hold->has_older && hold->state == HOLD_ASKING ? hold->older : NULL};
+    command->script = &r->script;
+    bool begun = key_words(command, &names, what);
+    hold->stamp = names.stamp;
+    return begun && redis_word(command, (const char *)hold->owner, OWNER) &&
+           redis_word(command, (const char *)hold->fingerprint, STORE_HASH) && word(command, hold->once ? "1" : "0") &&
+           redis_number(command, ms(ring->ttl)) && word(command, hold->where);
 }
 
 /* True: it is on its way. */
@@ -167,23 +191,24 @@ static bool hold_send(struct store_hold *hold, struct redis_command *command, bo
     return false;
 }
 
-static uint64_t ms(becalm_ns time)
+/* Must it be sure that the store has not forgotten the key? Who lets calls pass without a store does not ask so much.
+ */
+static bool must_be_sure(const struct store_hold *hold)
 {
-    return time / BECALM_MS;
+    enum becalm_keys_away away = hold->store->options.keyring->away;
+    return hold->once && (away == BECALM_KEYS_AWAY_AUTO || away == BECALM_KEYS_AWAY_REFUSE);
 }
 
 static void begin_done(struct redis_command *, const struct reply *);
 
 static bool begin_send(struct store_hold *hold)
 {
-    const struct keyring *ring = hold->store->options.keyring;
     struct redis_command *command = &hold->command;
     *command = (struct redis_command){.done = begin_done};
-    bool filled = words_begin(hold, command, "begin") &&
-                  redis_word(command, (const char *)hold->fingerprint, STORE_HASH) &&
-                  word(command, hold->once ? "1" : "0") && redis_number(command, ms(ring->lease)) &&
-                  redis_number(command, ms(ring->ttl)) && word(command, hold->where);
     hold->state = HOLD_ASKING;
+    bool filled =
+        words_begin(hold, command, "begin") && word(command, must_be_sure(hold) ? "1" : "0") &&
+        (!hold->has_older || redis_word(command, (const char *)hold->older + 2 * (size_t)STORE_ID, STORE_HASH));
     hold->flying = hold_send(hold, command, filled);
     return hold->flying;
 }
@@ -216,7 +241,7 @@ static void end_send(struct store_hold *hold)
     }
     *command = (struct redis_command){.done = end_done};
     bool filled = words_begin(hold, command, "end") && word(command, ending_word(hold->ending)) &&
-                  redis_number(command, ms(ring->ttl)) && redis_number(command, hold->status) && word(command, seal) &&
+                  redis_number(command, hold->status) && word(command, seal) &&
                   redis_word(command, bytes_at(&hold->answer), hold->fields) &&
                   redis_word(command, bytes_at(&hold->answer) + hold->fields, hold->answer.length - hold->fields);
     hold->flying = hold_send(hold, command, filled);
@@ -233,10 +258,7 @@ static void renew(struct store_hold *hold)
         return;
     }
     hold->renewal = (struct redis_command){.done = renewal_done};
-    bool filled = words_begin(hold, &hold->renewal, "renew") &&
-                  redis_number(&hold->renewal, ms(r->options.keyring->lease)) &&
-                  redis_number(&hold->renewal, ms(r->options.keyring->ttl));
-    hold->renewing = hold_send(hold, &hold->renewal, filled);
+    hold->renewing = hold_send(hold, &hold->renewal, words_begin(hold, &hold->renewal, "renew"));
 }
 
 /* -------------------------------------------------------------------------------------------------------- hearing */
@@ -345,8 +367,17 @@ static struct store_answer *answer_read(const struct store_hold *hold, const str
     return answer;
 }
 
+/* A record by the secret before has answered: its name counts, for people and for what is sealed. */
+static void older_take(struct store_hold *hold)
+{
+    memcpy(hold->id, hold->older, STORE_ID);
+    if (hold->key != NULL) {
+        memcpy(hold->key->id, hold->older, STORE_ID);
+    }
+}
+
 /* What the list says. STORE_LATER: nothing of ours. */
-static enum store_verdict verdict_read(const struct store_hold *hold, const struct reply *reply, struct store_ask *ask)
+static enum store_verdict verdict_read(struct store_hold *hold, const struct reply *reply, struct store_ask *ask)
 {
     static const struct {
         const char *word;
@@ -357,13 +388,23 @@ static enum store_verdict verdict_read(const struct store_hold *hold, const stru
                  {"mismatch", STORE_MISMATCH},
                  {"scope", STORE_OTHER_SCOPE}};
     const struct reply_item *item = list_of(reply);
+    uint32_t count = item == NULL ? 0 : reply->count;
+    if (hold->has_older && count > 1 && reply_says(&item[count - 1], "older")) {
+        older_take(hold);
+        count--;
+    }
+    ask->fence = count > 1 && item[1].number > 0 ? (uint64_t)item[1].number : 0;
     for (size_t i = 0; item != NULL && i < sizeof plain / sizeof *plain; i++) {
         if (reply_says(item, plain[i].word)) {
             return plain[i].verdict;
         }
     }
-    bool done = item != NULL && reply_says(item, "done") && reply->count == 5;
-    bool lost = item != NULL && reply_says(item, "lost") && reply->count == 2;
+    if (item != NULL && reply_says(item, "forgot") && count == 2 && item[1].number >= 0) {
+        ask->wait = (becalm_ns)item[1].number * BECALM_MS;
+        return STORE_FORGOT;
+    }
+    bool done = item != NULL && reply_says(item, "done") && count == 5;
+    bool lost = item != NULL && reply_says(item, "lost") && count == 2;
     if ((!done && !lost) || item[1].number < 100 || item[1].number > 999) {
         return STORE_LATER;
     }
@@ -409,6 +450,50 @@ static void begin_heard(struct store_hold *hold, enum store_verdict verdict)
     }
 }
 
+/* Nobody is sure that the key will be there: as if it had not begun. */
+static void begin_failed(struct store_hold *hold)
+{
+    struct store_ask *ask = hold->ask;
+    take_back(hold);
+    if (ask != NULL) {
+        tell_away(hold);
+    }
+}
+
+static void replicas_done(struct redis_command *command, const struct reply *reply)
+{
+    struct store_hold *hold = CONTAINER_OF(command, struct store_hold, command);
+    struct store_redis *r = hold->store;
+    bool told = reply != NULL && reply->kind == REPLY_NUMBER;
+    hold->flying = false;
+    if (told && reply->item[0].number >= (long long)r->options.keyring->replicas) {
+        begin_heard(hold, STORE_BEGUN);
+        return;
+    }
+    begin_failed(hold);
+    if (reply != NULL && !told) {
+        (void)right(r, reply, false);
+    }
+}
+
+/* The call waits until replicas have its key, too. False: it need not. */
+static bool replicas_ask(struct store_hold *hold)
+{
+    const struct keyring *ring = hold->store->options.keyring;
+    struct redis_command *command = &hold->command;
+    if (ring->replicas == 0 || !hold->once || hold->ask == NULL) {
+        return false;
+    }
+    *command = (struct redis_command){.done = replicas_done};
+    hold->flying = hold_send(hold, command,
+                             word(command, "WAIT") && redis_number(command, ring->replicas) &&
+                                 redis_number(command, ms(ring->timeout)));
+    if (!hold->flying) {
+        begin_failed(hold);
+    }
+    return true;
+}
+
 static void begin_done(struct redis_command *command, const struct reply *reply)
 {
     struct store_hold *hold = CONTAINER_OF(command, struct store_hold, command);
@@ -420,17 +505,32 @@ static void begin_done(struct redis_command *command, const struct reply *reply)
     store_answer_free(nobody.answer);
     if (verdict != STORE_LATER) {
         (void)right(r, reply, true);
-        begin_heard(hold, verdict);
+        if (verdict != STORE_BEGUN || !replicas_ask(hold)) {
+            begin_heard(hold, verdict);
+        }
         return;
     }
     /* The connection was lost, or what it said is nonsense: maybe it has begun. */
-    struct store_ask *ask = hold->ask;
-    take_back(hold);
-    if (ask != NULL) {
-        tell_away(hold);
-    }
+    begin_failed(hold);
     if (reply != NULL) {
         (void)right(r, reply, false);
+    }
+}
+
+/* If the store forgets it, it is told again. */
+static void remember(const struct store_hold *hold, uint64_t number)
+{
+    const struct store_redis *r = hold->store;
+    becalm_ns now = r->options.loop->now;
+    if (hold->once && hold->ending != STORE_END_RELEASE) {
+        struct key_done done = {.status = hold->ending == STORE_END_UNKNOWN ? 0 : hold->status,
+                                .number = number,
+                                .until = becalm_ns_after(now, r->options.keyring->ttl),
+                                .where = hold->where};
+        memcpy(done.id, hold->id, sizeof done.id);
+        memcpy(done.guard, hold->guard, sizeof done.guard);
+        memcpy(done.fingerprint, hold->fingerprint, sizeof done.fingerprint);
+        key_memory_add(r->options.keyring->memory, &done, &hold->stamp, now);
     }
 }
 
@@ -444,6 +544,9 @@ static void end_done(struct redis_command *command, const struct reply *reply)
         return; /* told again when it is back */
     }
     tally(&r->options.tally->fenced, reply_says(item, "fenced"));
+    if (reply->count == 2 && item[1].number >= 0) {
+        remember(hold, (uint64_t)item[1].number);
+    }
     hold_free(hold);
 }
 
@@ -655,6 +758,8 @@ struct store *store_redis_make(const struct store_redis_options *options)
                                   .find = options->find,
                                   .self = options->self,
                                   .user = &r->user,
+                                  .wait_cap = key_patience(options->keyring),
+                                  .wants_run = true,
                                   .reply_bytes = REPLY_MOST};
     redis_site_use(&options->keyring->site, &redis);
     r->store = (struct store){.begin = redis_begin, .end = redis_end, .cancel = redis_cancel, .free = redis_store_free};
@@ -686,6 +791,7 @@ void store_tally_count(struct store_tally *t, struct store_counts *counts)
     counts->other_scope += verdict[STORE_OTHER_SCOPE];
     counts->full += verdict[STORE_FULL];
     counts->away = verdict[STORE_AWAY];
+    counts->forgot = verdict[STORE_FORGOT];
     counts->passed = verdict[STORE_PASSED];
     counts->local = atomic_load_explicit(&t->local, memory_order_relaxed);
     counts->stored += atomic_load_explicit(&t->stored, memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST 512u  /* the size of a buffer with little in it */
 #define ROUND 4096u /* sizes of large buffers */
 
 bool bytes_add(struct bytes *bytes, const char *at, size_t length)
@@ -16,7 +17,7 @@ bool bytes_add(struct bytes *bytes, const char *at, size_t length)
     }
     if (bytes->size - bytes->length < length) {
         size_t need = bytes->length + length;
-        size_t size = bytes->size == 0 ? 512 : (size_t)bytes->size * 2;
+        size_t size = bytes->size == 0 ? FIRST : (size_t)bytes->size * 2;
         if (size < need) { /* the first of it is often all of it */
             size = (need + ROUND - 1) / ROUND * ROUND;
         }
@@ -30,6 +31,23 @@ bool bytes_add(struct bytes *bytes, const char *at, size_t length)
     memcpy(bytes->at + bytes->length, at, length);
     bytes->length += (uint32_t)length;
     return true;
+}
+
+bool bytes_add_from(struct bytes *bytes, struct blocks *blocks, const char *at, size_t length)
+{
+    if (bytes->at == NULL && length > 0 && length <= FIRST) {
+        bytes->at = blocks_take(blocks, FIRST);
+        bytes->size = bytes->at == NULL ? 0 : FIRST;
+    }
+    return bytes_add(bytes, at, length);
+}
+
+void bytes_give(struct bytes *bytes, struct blocks *blocks)
+{
+    if (bytes->at != NULL) {
+        blocks_give(blocks, bytes->at, bytes->size);
+        *bytes = (struct bytes){0};
+    }
 }
 
 void bytes_free(struct bytes *bytes)

@@ -4,6 +4,8 @@
 
 /* Bytes that wait: a buffer that grows at its end and is used up from its beginning. All zeroes is an empty one. */
 
+#include "blocks.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +19,9 @@ struct bytes {
 
 bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
 void bytes_free(struct bytes *);
+/* The same with memory that `blocks` keeps. What was added in one way may be freed in the other. */
+bool bytes_add_from(struct bytes *, struct blocks *, const char *, size_t);
+void bytes_give(struct bytes *, struct blocks *);
 
 static inline size_t bytes_left(const struct bytes *bytes)
 {

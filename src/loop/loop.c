@@ -4,6 +4,7 @@
 
 #include "container.h"
 #include "run/entropy.h"
+#include "unfilled.h"
 
 #include <becalm/rand.h>
 
@@ -78,6 +79,7 @@ void loop_close(struct loop *loop)
         close(loop->epoll_fd);
     }
     loop->wake.fd = loop->epoll_fd = -1;
+    blocks_empty(&loop->blocks);
     errno = error;
 }
 
@@ -125,6 +127,12 @@ void loop_free_later(struct loop *loop, void *memory)
 {
     *(void **)memory = loop->dead;
     loop->dead = memory;
+}
+
+void loop_give_later(struct loop *loop, struct loop_given *given, void *memory, size_t size)
+{
+    *given = (struct loop_given){loop->given, memory, size};
+    loop->given = given;
 }
 
 void loop_bury(struct loop *loop, struct source *source)
@@ -182,6 +190,11 @@ static void free_dead(struct loop *loop)
         loop->dead = *(void **)memory;
         free(memory);
     }
+    while (loop->given != NULL) {
+        struct loop_given *given = loop->given;
+        loop->given = given->next;
+        blocks_give(&loop->blocks, given->memory, given->size);
+    }
 }
 
 /* How long epoll may sleep until something is due: rounded up, since timers are never early. */
@@ -197,7 +210,7 @@ static int sleep_ms(const struct loop *loop, becalm_ns due)
 /* One batch of what has happened. True: there may be more. */
 static bool hear(struct loop *loop, int sleep)
 {
-    struct epoll_event event[BATCH];
+    UNFILLED struct epoll_event event[BATCH]; /* of 3 KiB a few are filled by the system */
     int count = epoll_wait(loop->epoll_fd, event, BATCH, sleep);
     loop_read_clock(loop);
     for (int i = 0; i < count; i++) {
@@ -214,6 +227,7 @@ static bool hear(struct loop *loop, int sleep)
 void loop_turn(struct loop *loop, bool sleeps)
 {
     becalm_ns due = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);
+    loop->turns++;
     bool more = hear(loop, sleeps ? sleep_ms(loop, due) : 0) || becalm_ns_since(loop->now, due) > LATE;
     for (int i = 1; more && !loop->stop && i < BATCHES; i++) {
         more = hear(loop, 0);

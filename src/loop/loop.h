@@ -5,6 +5,7 @@
 /* One thread's event loop: edge-triggered epoll, a timing wheel, one reading of the clock per wake-up. Sockets are
  * registered once, for everything, and never again: a source remembers by itself what it may still read or write. */
 
+#include "blocks.h"
 #include "wheel.h"
 
 #include <becalm/base.h>
@@ -27,6 +28,13 @@ struct task {
     void (*run)(struct task *);
 };
 
+/* Memory of the loop's blocks that goes back when the events of a wake-up are done. */
+struct loop_given {
+    struct loop_given *next;
+    void *memory;
+    size_t size;
+};
+
 struct loop {
     int epoll_fd;
     struct source wake;
@@ -39,7 +47,10 @@ struct loop {
     struct task *first_task;
     struct task **last_task;
     struct task turn;              /* behind those that are run now, and before those that wait for the next time */
+    uint64_t turns;                /* that were begun: who has looked at something in this one need not look again */
+    struct blocks blocks;          /* memory for what comes and goes with every request */
     void *dead;                    /* memory that events of this wake-up may still point to */
+    struct loop_given *given;      /* the same of the blocks */
     void (*woken)(struct loop *);  /* another thread called loop_wake() */
     BECALM_ATOMIC(uint32_t) wakes; /* that were seen to */
     uint32_t wakes_seen;           /* by loop_moves() */
@@ -74,6 +85,8 @@ void loop_forget(struct loop *, struct source *);
 /* Frees memory from malloc() when the events of this wake-up are done. At least as large as a pointer, because its
  * first word is overwritten. Use loop_bury() for memory that begins with a source. */
 void loop_free_later(struct loop *, void *memory);
+/* The same for memory of this size of the loop's blocks, which stays as it was until then. `given` is part of it. */
+void loop_give_later(struct loop *, struct loop_given *given, void *memory, size_t size);
 /* The same for memory that begins with a source: closes it, and events that still come for it are ignored. epoll drops
  * a socket by itself only with the last of its descriptors, so one that may have others is taken out first. */
 void loop_bury(struct loop *, struct source *);

@@ -11,7 +11,7 @@
 
 #define DRAFT_ADDED_MAX 16u
 
-/* The name is in lower case. */
+/* The name is in lower case, and never goes away. */
 struct draft_field {
     struct becalm_text name;
     struct becalm_text value;

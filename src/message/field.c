@@ -106,7 +106,10 @@ static enum field_id candidate(const char *name, size_t length)
     case 15:
         return first == 'i' ? FIELD_IDEMPOTENCY_KEY : FIELD_FORWARDED_FOR;
     case 16:
-        return first == 'p' ? FIELD_PROXY_CONNECTION : first == 'w' ? FIELD_WWW_AUTHENTICATE : FIELD_FORWARDED_HOST;
+        return first == 'p'   ? FIELD_PROXY_CONNECTION
+               : first == 'w' ? FIELD_WWW_AUTHENTICATE
+               : first == 'b' ? FIELD_KEY_FENCE
+                              : FIELD_FORWARDED_HOST;
     case 17:
         return first == 't'              ? FIELD_TRANSFER_ENCODING
                : (name[2] | 0x20) == 'f' ? FIELD_FORWARDED_PROTO
@@ -132,6 +135,11 @@ static enum field_id candidate(const char *name, size_t length)
     default:
         return FIELD_OTHER;
     }
+}
+
+struct becalm_text field_text(enum field_id id)
+{
+    return (struct becalm_text){names[id].at, names[id].length};
 }
 
 enum field_id field_find(const char *name, size_t length)

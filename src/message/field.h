@@ -24,7 +24,7 @@
     X(FIELD_ENVOY_ATTEMPT_COUNT, "x-envoy-attempt-count") X(FIELD_GRPC_PREVIOUS_ATTEMPTS, "grpc-previous-rpc-attempts") \
     X(FIELD_RETRY_AFTER, "retry-after") X(FIELD_GRPC_STATUS, "grpc-status") X(FIELD_GRPC_PUSHBACK, "grpc-retry-pushback-ms") \
     X(FIELD_BECALM_RETRY, "becalm-retry") X(FIELD_ENVOY_OVERLOADED, "x-envoy-overloaded") \
-    X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain") \
+    X(FIELD_PROXY_STATUS, "proxy-status") X(FIELD_BECALM_EXPLAIN, "becalm-explain") X(FIELD_KEY_FENCE, "becalm-key-fence") \
     X(FIELD_CLIENT_CERT, "x-forwarded-client-cert") X(FIELD_FORWARDED_FOR, "x-forwarded-for") \
     X(FIELD_FORWARDED_PROTO, "x-forwarded-proto") X(FIELD_FORWARDED_HOST, "x-forwarded-host") X(FIELD_FORWARDED, "forwarded") X(FIELD_FORWARDED_PREFIX, "x-forwarded-prefix") \
     X(FIELD_TRACESTATE, "tracestate") X(FIELD_B3, "b3") X(FIELD_B3_TRACE, "x-b3-traceid") X(FIELD_B3_SPAN, "x-b3-spanid") \
@@ -66,6 +66,9 @@ struct field {
 
 /* Which field this is, by a name that is known to be a token; FIELD_OTHER if nobody here cares. */
 enum field_id field_find(const char *name, size_t length);
+
+/* The name of a field that is known, in lower case, for ever. */
+struct becalm_text field_text(enum field_id);
 
 /* Of equal length: is the text this word of letters, digits and hyphens, in upper or lower case? The text has no
  * control bytes. */

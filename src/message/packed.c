@@ -32,6 +32,30 @@ void packed_put_draft(struct text_sink *out, const struct draft *draft)
     out->full |= draft->values.full;
 }
 
+void packed_put_trailers(struct text_sink *out, const struct head *head)
+{
+    packed_put(out, (struct becalm_text){0}, (struct becalm_text){0});
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (!head->field[i].hop) {
+            packed_put(out, field_name(head, &head->field[i]), field_value(head, &head->field[i]));
+        }
+    }
+}
+
+struct becalm_text packed_split(struct becalm_text *packed)
+{
+    struct becalm_text rest = *packed;
+    struct becalm_text name;
+    struct becalm_text value;
+    (void)packed_next(&rest, &name, &value); /* the phrase */
+    const char *end = rest.at;
+    while (packed_next(&rest, &name, &value) && name.length > 0) {
+        end = rest.at;
+    }
+    packed->length = (size_t)(end - packed->at);
+    return rest;
+}
+
 /* Neither a line's end nor any other sign that has a meaning to who reads a head. */
 static bool is_plain(struct becalm_text text, bool token)
 {
@@ -46,15 +70,19 @@ static bool is_plain(struct becalm_text text, bool token)
 
 bool packed_is_right(struct becalm_text packed)
 {
-    bool first = true;
-    while (packed.length > 0) {
+    uint32_t nameless = 0;
+    for (bool first = true; packed.length > 0; first = false) {
         struct lengths lengths;
         if (packed.length < sizeof lengths) {
             return false;
         }
         memcpy(&lengths, packed.at, sizeof lengths);
         if (lengths.name > packed.length || lengths.value > packed.length ||
-            (size_t)lengths.name + lengths.value > packed.length - sizeof lengths || (lengths.name == 0) != first) {
+            (size_t)lengths.name + lengths.value > packed.length - sizeof lengths) {
+            return false;
+        }
+        nameless += lengths.name == 0;
+        if (first ? lengths.name != 0 : lengths.name == 0 && (nameless > 2 || lengths.value != 0)) {
             return false;
         }
         struct becalm_text name = {0};
@@ -63,9 +91,8 @@ bool packed_is_right(struct becalm_text packed)
         if (!is_plain(name, true) || !is_plain(value, false)) {
             return false;
         }
-        first = false;
     }
-    return !first;
+    return nameless > 0;
 }
 
 static bool is_name(struct becalm_text name, const char *wanted)

@@ -226,6 +226,15 @@ uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t o
     return sum;
 }
 
+uint64_t meter_arrivals(const struct meter *const *meters, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < METER_PROTOCOL_COUNT; i++) {
+        sum += meter_total(meters, count, offsetof(struct meter, arrivals[i]));
+    }
+    return sum;
+}
+
 const char *meter_result_word(enum meter_result result)
 {
     static const char *const word[METER_RESULT_COUNT] = {"first_attempt", "after_retry", "failed"};
@@ -244,9 +253,15 @@ const char *meter_hedge_word(enum meter_hedge result)
     return word[result];
 }
 
+const char *meter_protocol_word(enum meter_protocol protocol)
+{
+    static const char *const word[METER_PROTOCOL_COUNT] = {"h1", "h2", "grpc"};
+    return word[protocol];
+}
+
 void meter_totals(const struct meter *meter, uint64_t *calls, uint64_t *retries)
 {
-    *calls += atomic_load_explicit(&meter->arrivals, memory_order_relaxed); /* of another thread: it guards nothing */
+    *calls += meter_arrivals(&meter, 1);
     for (uint32_t n = 0; n < METER_ATTEMPTS; n++) {
         *retries += atomic_load_explicit(&meter->retries[n], memory_order_relaxed);
     }

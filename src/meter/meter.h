@@ -11,11 +11,13 @@
 #define METER_ATTEMPTS 9u  /* label `attempt`: 1 to 8, and 9 for all above */
 #define METER_BUCKETS  15u /* the OpenTelemetry list and +Inf */
 #define METER_STATES   6u  /* of a breaker */
-#define METER_FAULTS   16u /* kinds of faults on order, or more */
+#define METER_FAULTS   20u /* kinds of faults on order, or more */
 #define METER_CODES    64u /* statuses that one target has answered, the first 63 different ones; the last is `other` */
 
 enum meter_result { METER_FIRST_ATTEMPT, METER_AFTER_RETRY, METER_FAILED, METER_RESULT_COUNT };
 enum meter_status { METER_SUCCESS, METER_SERVER_ERROR, METER_ERROR, METER_STATUS_COUNT };
+/* What is spoken with clients and hosts. A call of gRPC is one whatever carries it. */
+enum meter_protocol { METER_H1, METER_H2, METER_GRPC, METER_PROTOCOL_COUNT };
 enum meter_hedge { METER_HEDGE_SENT, METER_HEDGE_WON, METER_HEDGE_LOST, METER_HEDGE_COUNT };
 
 typedef BECALM_ATOMIC(uint64_t) meter_count;
@@ -36,9 +38,13 @@ struct meter_exemplar {
     meter_count trace[METER_TRACE_WORDS];
 };
 
+/* What was answered in place of a service that could not. */
+enum meter_fallback { METER_FALLBACK_ANSWER, METER_FALLBACK_SERVICE, METER_FALLBACK_COUNT };
+
 struct meter {
-    meter_count arrivals;          /* all requests for the target, shed ones too */
-    meter_count code[METER_CODES]; /* how often code_number[i] was answered to a client */
+    meter_count arrivals[METER_PROTOCOL_COUNT]; /* all requests for the target, shed ones too */
+    meter_count sent[METER_PROTOCOL_COUNT];     /* attempts, as they were written to hosts */
+    meter_count code[METER_CODES];              /* how often code_number[i] was answered to a client */
     BECALM_ATOMIC(uint32_t) code_number[METER_CODES];
     meter_count attempts[METER_STATUS_COUNT]; /* on the wire, by how they ended */
     meter_count retries[METER_ATTEMPTS];      /* sent, by number */
@@ -48,14 +54,15 @@ struct meter {
     meter_count would[BECALM_REASON_COUNT];    /* mode shadow: what the policy would have said instead */
     meter_count hedges[METER_HEDGE_COUNT];
     meter_count transitions[METER_STATES][METER_STATES];
-    meter_count active;                            /* calls in progress: a gauge, of this worker */
-    meter_count in_flight;                         /* attempts in flight, answers in progress among them: a gauge */
-    meter_count answers;                           /* answers in progress: a gauge */
-    meter_count active_retries;                    /* retries waiting or in flight: a gauge */
-    meter_count redone;                            /* stale pooled connections that were replaced without an attempt */
-    meter_count parked;                            /* calls that waited for a host to accept connections */
-    meter_count probes;                            /* connections that were refused while calls waited */
-    meter_count faults[METER_FAULTS];              /* what faults on order have hit, by their words */
+    meter_count active;               /* calls in progress: a gauge, of this worker */
+    meter_count in_flight;            /* attempts in flight, answers in progress among them: a gauge */
+    meter_count answers;              /* answers in progress: a gauge */
+    meter_count active_retries;       /* retries waiting or in flight: a gauge */
+    meter_count redone;               /* stale pooled connections that were replaced without an attempt */
+    meter_count parked;               /* calls that waited for a host to accept connections */
+    meter_count probes;               /* connections that were refused while calls waited */
+    meter_count faults[METER_FAULTS]; /* what faults on order have hit, by their words */
+    meter_count fallbacks[METER_FALLBACK_COUNT];
     struct meter_histogram delay;                  /* of retries, as waited */
     struct meter_histogram duration;               /* of calls */
     struct meter_exemplar exemplar[METER_BUCKETS]; /* of `duration`: the latest call of each bucket that is traced */
@@ -98,10 +105,14 @@ bool meter_example(const struct meter *const *meters, uint32_t count, uint32_t b
 /* One count, the `offset`th byte of struct meter, over the meters of all workers; any thread. */
 uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset);
 
-/* The words of the labels: "after_retry", "server_error", "won". */
+/* All that arrived, by whichever protocol. */
+uint64_t meter_arrivals(const struct meter *const *meters, uint32_t count);
+
+/* The words of the labels: "after_retry", "server_error", "won", "h2". */
 const char *meter_result_word(enum meter_result);
 const char *meter_status_word(enum meter_status);
 const char *meter_hedge_word(enum meter_hedge);
+const char *meter_protocol_word(enum meter_protocol);
 
 /* The histograms' bounds in microseconds, all but +Inf; and one more value for a histogram. */
 extern const uint32_t meter_bound_us[METER_BUCKETS - 1];

@@ -70,6 +70,11 @@ static const char *state_word(uint32_t state)
     return becalm_breaker_word((enum becalm_breaker_state)state);
 }
 
+static const char *fallback_word(uint32_t by)
+{
+    return (enum meter_fallback)by == METER_FALLBACK_SERVICE ? "service" : "answer";
+}
+
 static const struct labelled_family labelled_families[] = {
     {"http_client_retry_attempts_total", "Retries sent, by their number; 9 is the ninth and all after it.", "attempt",
      offsetof(struct meter, retries), METER_ATTEMPTS, 1, attempt_word},
@@ -84,6 +89,8 @@ static const struct labelled_family labelled_families[] = {
      offsetof(struct meter, would), BECALM_REASON_COUNT, 0, reason_word},
     {"becalm_hedges_total", "Hedges: sent, and how they ended.", "result", offsetof(struct meter, hedges),
      METER_HEDGE_COUNT, 7, hedge_word},
+    {"becalm_fallbacks_total", "Calls that something else was asked or answered for, by what.", "by",
+     offsetof(struct meter, fallbacks), METER_FALLBACK_COUNT, 0, fallback_word},
 };
 _Static_assert(BECALM_REASON_COUNT <= 32, "a reason is a bit of labelled_family.always");
 
@@ -125,6 +132,42 @@ static void write_plain(struct metrics_text *w, const struct metrics *m, const c
     for (uint32_t i = 0; i < m->target_count; i++) {
         target_sample(w, &m->target[i], "");
         metrics_number(w, total(&m->target[i], offset));
+    }
+}
+
+/* What was spoken with one side: with clients by requests as they arrive, with hosts by attempts as they are sent. */
+static void write_spoken(struct metrics_text *w, const struct metrics_target *t, const char *side, size_t offset)
+{
+    for (uint32_t i = 0; i < METER_PROTOCOL_COUNT; i++) {
+        uint64_t count = total(t, offset + i * sizeof(meter_count));
+        if (count > 0 || i == METER_H1) {
+            target_sample(w, t, "");
+            metrics_label(w, "side", side);
+            metrics_label(w, "protocol", meter_protocol_word((enum meter_protocol)i));
+            metrics_number(w, count);
+        }
+    }
+}
+
+static void write_protocols(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_protocol_requests_total", "counter",
+                   "Requests of clients and attempts to hosts, by the protocol that was spoken.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        write_spoken(w, &m->target[i], "clients", offsetof(struct meter, arrivals));
+        write_spoken(w, &m->target[i], "hosts", offsetof(struct meter, sent));
+    }
+}
+
+static void write_arrivals(struct metrics_text *w, const struct metrics *m)
+{
+    metrics_family(w, "becalm_arrivals_total", "counter", "Requests, counted when they arrive.");
+    for (uint32_t i = 0; i < m->target_count; i++) {
+        target_sample(w, &m->target[i], "");
+        metrics_number(w, meter_arrivals(m->target[i].meters, m->target[i].meter_count));
+    }
+    if (m->gateway != NULL) { /* libcurl knows what it speaks */
+        write_protocols(w, m);
     }
 }
 
@@ -549,7 +592,7 @@ static void write_timeouts(struct metrics_text *w, const struct metrics *m)
 {
     metrics_family(
         w, "becalm_attempt_timeout_seconds", "gauge",
-        "After how long an attempt is given up; where nobody has written that, after how long it is overdue.");
+        "After how long an attempt is given up; where the policy does not say, after how long it is overdue.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         const struct metrics_target *t = &m->target[i];
         target_sample(w, t, "");
@@ -628,7 +671,7 @@ static void write_single(struct metrics_text *w, const char *name, const char *t
 static void write_store_shared(struct metrics_text *w, const struct store_counts *store)
 {
     write_single(w, "becalm_store_fenced_total", "counter",
-                 "Ends of idempotency keys that the store refused, because somebody else had the key by then.",
+                 "Ends of idempotency keys that the store refused, because another gateway had the key by then.",
                  store->fenced);
     metrics_family(w, "becalm_store_begin_seconds", "histogram",
                    "How long calls waited to hear of their idempotency key.");
@@ -650,14 +693,15 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
         {"scope", store->other_scope},
         {"full", store->full},
         {"away", store->away},
+        {"forgot", store->forgot},
         {"passed", store->passed},
         {"local", store->local},
     };
-    const size_t rows = sizeof requests / sizeof requests[0] - (store->shared ? 0 : 3);
+    const size_t rows = sizeof requests / sizeof requests[0] - (store->shared ? 0 : 4);
     write_single(w, "becalm_store_entries", "gauge", "Idempotency keys in the store.", store->entries);
     write_single(w, "becalm_store_bytes", "gauge", "Memory of the stored answers.", store->bytes);
     write_single(w, "becalm_store_unknown", "gauge",
-                 "Idempotency keys that are held, because nobody knows whether their request was executed.",
+                 "Idempotency keys that are held, because it is unknown whether their request was executed.",
                  store->held);
     write_single(w, "becalm_store_expired_total", "counter", "Keys that were forgotten at the end of their time.",
                  store->expired);
@@ -680,17 +724,25 @@ static void write_build(struct metrics_text *w)
     metrics_number(w, 1);
 }
 
-static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
+static void write_h2_ends(struct metrics_text *w, const struct metrics_gateway *g, const uint64_t ended[METRICS_H2_WHY])
 {
-    metrics_family(w, "becalm_h2_goaway_total", "counter",
-                   "Connections of clients that speak HTTP/2 and were told to go, by why.");
     for (size_t i = 0; i < METRICS_H2_WHY; i++) {
         if (g->h2_why[i] != NULL) {
             metrics_sample(w, "");
             metrics_label(w, "why", g->h2_why[i]);
-            metrics_number(w, g->h2_ended[i]);
+            metrics_number(w, ended[i]);
         }
     }
+}
+
+static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
+{
+    metrics_family(w, "becalm_h2_goaway_total", "counter",
+                   "Connections of clients that speak HTTP/2 and were told to go, by why.");
+    write_h2_ends(w, g, g->h2_ended);
+    metrics_family(w, "becalm_h2_hosts_ended_total", "counter",
+                   "Connections to hosts that speak HTTP/2 and were ended for what the host said, by why.");
+    write_h2_ends(w, g, g->h2_host_ended);
 }
 
 static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g)
@@ -755,6 +807,27 @@ static void write_spans(struct metrics_text *w, const struct metrics_spans *span
     }
 }
 
+static void write_joins(struct metrics_text *w, const struct metrics_joins *joins)
+{
+    const struct {
+        const char *word;
+        uint64_t count;
+    } rows[] = {{"joined", joins->joined},
+                {"unknown", joins->unknown},
+                {"no_id", joins->no_id},
+                {"strange", joins->strange},
+                {"expired", joins->expired}};
+    metrics_family(w, "becalm_join_calls_total", "counter",
+                   "Calls that went out, by whether a request that came in was found for them.");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        metrics_sample(w, "");
+        metrics_label(w, "result", rows[i].word);
+        metrics_number(w, rows[i].count);
+    }
+    write_single(w, "becalm_join_pushed_out_total", "counter",
+                 "Requests in progress that were forgotten for others: the table was full.", joins->pushed_out);
+}
+
 static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
 {
     write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
@@ -771,7 +844,12 @@ static void write_gateway(struct metrics_text *w, const struct metrics_gateway *
     write_single(w, "becalm_buffered_bytes", "gauge", "Memory of what waits for slow readers and slow hosts.",
                  g->buffered);
     write_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);
+    write_single(w, "becalm_passed_requests_total", "counter",
+                 "Requests that were passed on to hosts that no service names.", g->passed);
     write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
+    if (g->joins != NULL) {
+        write_joins(w, g->joins);
+    }
     if (g->spans != NULL) {
         write_spans(w, g->spans);
     }
@@ -810,8 +888,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
 {
     struct metrics_text w = {.out = out, .open_metrics = m->open_metrics};
     write_answers(&w, m);
-    write_plain(&w, m, "becalm_arrivals_total", "counter", "Requests, counted when they arrive.",
-                offsetof(struct meter, arrivals));
+    write_arrivals(&w, m);
     write_calls(&w, m);
     for (size_t i = 0; i < sizeof labelled_families / sizeof labelled_families[0]; i++) {
         write_labelled(&w, m, &labelled_families[i]);

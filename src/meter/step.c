@@ -39,8 +39,13 @@ void meter_step(struct meter *meter, struct meter_steps *steps, unsigned means, 
 void meter_end(struct meter *meter, const struct meter_steps *steps, const struct becalm_record *record,
                uint32_t status)
 {
-    meter_call(meter, record);
+    meter_end_untold(meter, steps, record);
     meter_code(meter, status);
+}
+
+void meter_end_untold(struct meter *meter, const struct meter_steps *steps, const struct becalm_record *record)
+{
+    meter_call(meter, record);
     meter_add(&meter->active, UINT64_MAX);
     meter_add(&meter->active_retries, steps->retries ? UINT64_MAX : 0);
 }

@@ -51,6 +51,9 @@ void meter_step(struct meter *, struct meter_steps *, unsigned means, const stru
 /* The call has ended, and this was its last step: `status` was told to its caller, or METER_CLIENT_LEFT. */
 void meter_end(struct meter *, const struct meter_steps *, const struct becalm_record *, uint32_t status);
 
+/* The same of a call whose caller is told nothing yet: something else is asked for it. */
+void meter_end_untold(struct meter *, const struct meter_steps *, const struct becalm_record *);
+
 /* An attempt has ended with this status (0: without an answer), and the step of its end gave this action. If no host
  * took it and its call waits for one, it counts as a probe and not as an attempt. */
 static inline void meter_attempt_ended(struct meter *meter, const struct becalm_action *action, uint32_t status)

@@ -29,7 +29,18 @@ struct row {
 
 struct join_table {
     struct row row[ROWS];
+    BECALM_ATOMIC(uint64_t) count[JOIN_COUNTS];
 };
+
+static void count(struct join_table *table, enum join_count what)
+{
+    atomic_fetch_add_explicit(&table->count[what], 1, memory_order_relaxed);
+}
+
+uint64_t join_count(const struct join_table *table, enum join_count what)
+{
+    return atomic_load_explicit(&table->count[what], memory_order_relaxed);
+}
 
 struct join_table *join_table_make(void)
 {
@@ -101,7 +112,11 @@ void join_enter(struct join_table *table, const struct join_keys *keys, const st
         if (entry != NULL) {
             entry_join(entry, request, ends_at);
         } else {
-            *row_place(row, keys->key[i]) = (struct entry){
+            struct entry *place = row_place(row, keys->key[i]);
+            if (place->key != 0 && place->key != keys->key[i] && place->ends_at > now) {
+                count(table, JOIN_PUSHED_OUT);
+            }
+            *place = (struct entry){
                 .key = keys->key[i],
                 .peer = request->peer,
                 .deadline_at = request->deadline_at,
@@ -128,20 +143,46 @@ void join_leave(struct join_table *table, const struct join_keys *keys)
     }
 }
 
-becalm_ns join_deadline(struct join_table *table, const struct join_keys *keys, becalm_ns now)
+/* Is there an entry that is over? */
+static bool row_expired(const struct row *row, uint64_t key, becalm_ns now)
 {
+    for (uint32_t i = 0; i < PLACES; i++) {
+        if (row->entry[i].key == key) {
+            return row->entry[i].ends_at <= now;
+        }
+    }
+    return false;
+}
+
+/* The same as join_deadline(), and what it was. */
+static enum join_count look(struct join_table *table, const struct join_keys *keys, becalm_ns now,
+                            becalm_ns *deadline_at)
+{
+    enum join_count found = keys->count == 0 ? JOIN_NO_ID : JOIN_UNKNOWN;
     for (uint32_t i = 0; i < keys->count; i++) {
         struct row *row = row_take(table, keys->key[i]);
         const struct entry *entry = row == NULL ? NULL : row_find(row, keys->key[i], now);
-        becalm_ns deadline_at = entry == NULL || entry->strange ? BECALM_NEVER : entry->deadline_at;
+        if (entry != NULL) {
+            found = entry->strange ? JOIN_STRANGE : JOIN_JOINED;
+            *deadline_at = entry->strange ? BECALM_NEVER : entry->deadline_at;
+        } else if (row != NULL && row_expired(row, keys->key[i], now)) {
+            found = JOIN_EXPIRED;
+        }
         if (row != NULL) {
             row_give(row);
         }
         if (entry != NULL) {
-            return deadline_at;
+            return found;
         }
     }
-    return BECALM_NEVER;
+    return found;
+}
+
+becalm_ns join_deadline(struct join_table *table, const struct join_keys *keys, becalm_ns now)
+{
+    becalm_ns deadline_at = BECALM_NEVER;
+    count(table, look(table, keys, now, &deadline_at));
+    return deadline_at;
 }
 
 void join_note(struct join_table *table, const struct join_keys *keys, struct join_mark mark, becalm_ns now)

@@ -20,6 +20,18 @@ struct join_table;
 struct join_table *join_table_make(void); /* NULL: no memory */
 void join_table_free(struct join_table *);
 
+/* What became of calls that went out, and of entries: how often, ever; any thread. */
+enum join_count {
+    JOIN_JOINED,     /* the call belongs to a request that came in */
+    JOIN_UNKNOWN,    /* no request came in with any of its ids */
+    JOIN_NO_ID,      /* it has none */
+    JOIN_STRANGE,    /* peers that are not trusted have come with its id, so that it proves nothing */
+    JOIN_EXPIRED,    /* the entry of its request was over, by its deadline or its minute */
+    JOIN_PUSHED_OUT, /* an entry of a request in progress made room for another: the table is full there */
+    JOIN_COUNTS
+};
+uint64_t join_count(const struct join_table *, enum join_count);
+
 /* The ids of one request. */
 struct join_keys {
     uint32_t count;

@@ -9,10 +9,10 @@
 
 #define LABELS_MAX 4u /* whose ends are looked for: name, namespace, svc, and the rest */
 
-/* A name that a service has, or could have. */
+/* A name that a service or an endpoint has, or could have. */
 struct name {
     const char *text;
-    struct becalm_service *service;
+    struct becalm_match *first;       /* of who has it */
     const struct becalm_match *match; /* whose other conditions go with it */
     const char *full;                 /* what it is short for; NULL: somebody wrote it */
 };
@@ -55,7 +55,7 @@ static bool labels_end(const char *host, size_t length, size_t end[LABELS_MAX])
 }
 
 /* All names of a host that is one of Kubernetes; of one that is written as a match, but for that itself. */
-static bool host_names(struct names *names, struct becalm_service *service, const struct becalm_match *match,
+static bool host_names(struct names *names, struct becalm_match *first, const struct becalm_match *match,
                        const char *host, bool with_port)
 {
     size_t end[LABELS_MAX];
@@ -72,8 +72,19 @@ static bool host_names(struct names *names, struct becalm_service *service, cons
         }
         memcpy(text, host, end[i]);
         memcpy(text + end[i], port, strlen(port) + 1);
-        if ((i > 0 && end[i] == end[i - 1]) || !names_put(names, (struct name){text, service, match, host})) {
+        if ((i > 0 && end[i] == end[i - 1]) || !names_put(names, (struct name){text, first, match, host})) {
             return !names->l->no_memory;
+        }
+    }
+    return true;
+}
+
+static bool match_names(struct names *names, struct becalm_match *first)
+{
+    for (const struct becalm_match *match = first; match != NULL; match = match->next) {
+        if (match->host != NULL && (!names_put(names, (struct name){match->host, first, match, NULL}) ||
+                                    !host_names(names, first, match, match->host, true))) {
+            return false;
         }
     }
     return true;
@@ -82,14 +93,11 @@ static bool host_names(struct names *names, struct becalm_service *service, cons
 static bool service_names(struct names *names, struct becalm_service *service)
 {
     bool by_name = service->match.host == service->name; /* no match is written */
-    for (const struct becalm_match *match = &service->match; match != NULL; match = match->next) {
-        if (match->host != NULL && (!names_put(names, (struct name){match->host, service, match, NULL}) ||
-                                    !host_names(names, service, match, match->host, true))) {
-            return false;
-        }
+    if (!match_names(names, &service->match)) {
+        return false;
     }
     for (uint32_t i = 0; by_name && i < service->host_count; i++) {
-        if (!host_names(names, service, &service->match, service->hosts[i], false)) {
+        if (!host_names(names, &service->match, &service->match, service->hosts[i], false)) {
             return false;
         }
     }
@@ -125,8 +133,8 @@ static bool alias_add(struct loader *l, const struct name *name)
     *match = *name->match;
     match->host = name->text;
     match->alias = true;
-    match->next = name->service->match.next;
-    name->service->match.next = match;
+    match->next = name->first->next;
+    name->first->next = match;
     return true;
 }
 
@@ -136,6 +144,36 @@ static bool is_again(const struct name *name, size_t at)
     return at > 0 && name[at].match == name[at - 1].match;
 }
 
+/* Gives those that are free to who could have them. */
+static bool names_settle(struct names *names)
+{
+    bool fine = true;
+    if (names->count > 1) {
+        qsort(names->list, names->count, sizeof *names->list, name_compare);
+    }
+    for (size_t i = 0, next; fine && i < names->count; i = next) {
+        next = i + 1;
+        while (next < names->count && strcasecmp(names->list[i].text, names->list[next].text) == 0) {
+            next++;
+        }
+        for (size_t k = 0; is_free(&names->list[i], next - i) && k < next - i && fine; k++) {
+            fine = is_again(&names->list[i], k) || alias_add(names->l, &names->list[i + k]);
+        }
+    }
+    names->count = 0;
+    return fine;
+}
+
+/* The endpoints of one service have their names among themselves. */
+static bool endpoint_names(struct names *names, const struct becalm_service *service)
+{
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < service->endpoint_count; i++) {
+        fine = match_names(names, (struct becalm_match *)(uintptr_t)&service->endpoints[i].match);
+    }
+    return fine;
+}
+
 bool aliases_add(struct loader *l)
 {
     struct names names = {.l = l};
@@ -143,17 +181,9 @@ bool aliases_add(struct loader *l)
     for (uint32_t i = 0; fine && i < l->config->service_count; i++) {
         fine = service_names(&names, &l->config->services[i]);
     }
-    if (fine && names.count > 1) {
-        qsort(names.list, names.count, sizeof *names.list, name_compare);
-    }
-    for (size_t i = 0, next; fine && i < names.count; i = next) {
-        next = i + 1;
-        while (next < names.count && strcasecmp(names.list[i].text, names.list[next].text) == 0) {
-            next++;
-        }
-        for (size_t k = 0; is_free(&names.list[i], next - i) && k < next - i && fine; k++) {
-            fine = is_again(&names.list[i], k) || alias_add(l, &names.list[i + k]);
-        }
+    fine = fine && names_settle(&names);
+    for (uint32_t i = 0; fine && i < l->config->service_count; i++) {
+        fine = endpoint_names(&names, &l->config->services[i]) && names_settle(&names);
     }
     free(names.list);
     return fine;

@@ -15,6 +15,8 @@
 #include "match.h"
 #include "parts.h"
 #include "rules.h"
+#include "service/fallback.h"
+#include "service/unlisted.h"
 #include "set.h"
 #include "store.h"
 #include "substitute.h"
@@ -136,6 +138,7 @@ static bool service_hosts(struct loader *l, struct becalm_service *service)
         hosts[0] = host;
         service->hosts = hosts;
     }
+    service->host_count = 0;
     while (service->hosts[service->host_count] != NULL) {
         service->host_count++;
     }
@@ -244,6 +247,9 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         return loader_no_memory(l);
     }
     service->rules.service_budget = &service->rules.policy.budget;
+    if (unlisted_is(value)) {
+        unlisted_rules(&service->rules);
+    }
     struct space spaces[] = {rules_space(&service->rules), {&schema_service, service, NULL}};
     static const char *const beside[] = {"endpoints", NULL};
     struct place place = {
@@ -262,13 +268,18 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         replace_check(l, service, value);
         health_check_settle(l, service, value);
     }
-    if (!listen_settle_hosts(l, service, value) || !service_hosts(l, service)) {
+    if (service->unlisted) {
+        unlisted_settle(l, service, key, value);
+    } else if (!listen_settle_hosts(l, service, value)) {
+        return false;
+    }
+    if (!service_hosts(l, service)) {
         return false;
     }
     const struct yaml_node *calls = value->kind == YAML_MAPPING ? yaml_get(value, "calls") : NULL;
     service->calls_line = calls == NULL ? 0 : calls->line;
     service->calls_column = calls == NULL ? 0 : calls->column;
-    if (fine) {
+    if (fine && !service->unlisted) {
         hosts_check(l, service, key, yaml_get(value, "hosts"));
     }
     if (match_is_empty(&service->match)) {
@@ -344,12 +355,6 @@ static void version_check(struct loader *l, const struct yaml_node *node)
     }
 }
 
-/* Of an address, not of a name. */
-static bool is_loopback(const char *address)
-{
-    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 || strncmp(address, "unix:", 5) == 0;
-}
-
 static void admin_check(struct loader *l, const struct yaml_node *admin, const struct becalm_settings *settings)
 {
     if (admin == NULL || settings->admin == NULL) {
@@ -359,7 +364,7 @@ static void admin_check(struct loader *l, const struct yaml_node *admin, const s
         loader_error(l, admin->line, admin->column, "wrong-type",
                      "admin: %.64s is a name; write an address to listen on, like 127.0.0.1:8080 or unix:/path",
                      settings->admin);
-    } else if (!is_loopback(settings->admin) && settings->admin_token_file == NULL) {
+    } else if (!value_address_is_loopback(settings->admin) && settings->admin_token_file == NULL) {
         loader_error(
             l, admin->line, admin->column, "conflict",
             "admin: beyond loopback it needs a token; write adminTokenFile: FILE, or an address like 127.0.0.1:9900");
@@ -407,7 +412,7 @@ static void trust_check(struct loader *l, const struct becalm_settings *settings
     for (size_t i = 0; trust != NULL && !asks && settings->trust[i] != NULL; i++) {
         if (value_peer_name(settings->trust[i])) {
             becalm_diag_add(l->diags, BECALM_WARNING, l->name, trust->line, trust->column, "trust-unasked",
-                            "trust: nobody is asked for a certificate, so nobody is known as %.64s; write clientCa: "
+                            "trust: no client is asked for a certificate, so none is known as %.64s; write clientCa: "
                             "FILE in tls: of a listener",
                             settings->trust[i]);
             return;
@@ -441,6 +446,8 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
         return false;
     }
     trust_check(l, &config->settings, root);
+    unlisted_check(l);
+    fallback_check(l);
     return lint_load(l, yaml_get(root, "lint"));
 }
 

@@ -197,6 +197,8 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         write_words(key->words, *(const uint32_t *)field, text, size);
         return;
     case TYPE_TEXT:
+        write_text(*(const char *const *)field == NULL ? key->word : *(const char *const *)field, text, size);
+        return;
     case TYPE_ADDRESS:
     case TYPE_ADMIN:
     case TYPE_HOST:

@@ -6,6 +6,7 @@
 
 #include "apply.h"
 #include "config_data.h"
+#include "service/unlisted.h"
 #include "value.h"
 
 /* A name can be called, but one listens on an address. */
@@ -233,6 +234,7 @@ bool listen_gather(struct loader *l, const struct yaml_node *written)
     for (uint32_t i = 0; i < count; i++) {
         all.addresses[i] = all.list[i].address;
         all.list[i].role = role_of(&all.list[i], settings);
+        all.list[i].passes_unlisted = unlisted_passes(&all.list[i]);
     }
     l->name = name;
     settings->listen = all.addresses;
@@ -255,6 +257,12 @@ static bool load_admin(struct loader *l, struct becalm_settings *settings, const
         const struct yaml_node *role = yaml_get(node, "role");
         loader_error(l, role->line, role->column, "conflict",
                      "admin: role: the admin address takes no requests for services; take the key out");
+        return false;
+    }
+    if (settings->admin_tls.unlisted_written != BECALM_UNLISTED_AUTO) {
+        const struct yaml_node *unlisted = yaml_get(node, "unlisted");
+        loader_error(l, unlisted->line, unlisted->column, "conflict",
+                     "admin: unlisted: the admin address takes no requests for services; take the key out");
         return false;
     }
     if (settings->admin_tls.h2) {

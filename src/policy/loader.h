@@ -44,6 +44,7 @@ struct place {
     enum becalm_origin_level level;
     const char *what;          /* "a service", for messages */
     const char *const *beside; /* keys that somebody else reads; NULL or ends with NULL */
+    const char *manual;        /* the page that lists its keys; NULL: becalm.yaml(5) */
 };
 
 void loader_error(struct loader *, uint32_t line, uint32_t column, const char *code, const char *format, ...)

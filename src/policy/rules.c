@@ -6,6 +6,7 @@
 #include "apply.h"
 #include "config_data.h"
 #include "explain.h"
+#include "service/fallback.h"
 #include "store.h"
 
 static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *origins)
@@ -20,6 +21,7 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
     rules->key_scope = "credentials";
     rules->replay = true;
     rules->auto_limit = true;
+    fallback_defaults(&rules->fallback);
     rules->origins = origins;
 }
 
@@ -99,6 +101,7 @@ void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };
     store_inherit(l, rules, whose);
+    fallback_settle(l, rules, whose);
     bool found = false;
     for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
         found = contradiction_report(l, rules, whose, &contradictions[i]) || found;

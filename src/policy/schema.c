@@ -28,6 +28,9 @@ static const char *const retry_modes[] = {"standard", "adaptive", NULL};
 static const char *const mode_words[] = {"enforce", "shadow", NULL};
 static const char *const role_words[] = {"gateway", "sidecar", NULL};
 static const char *const listener_roles[] = {"auto", "gateway", "sidecar", NULL};
+static const char *const fallback_words[] = {"open", "shed", "failed", NULL};
+static const char *const unlisted_words[] = {"refuse", "pass", NULL};
+static const char *const listener_unlisted[] = {"auto", "pass", "refuse", NULL};
 static const char *const forwarded_words[] = {"auto", "all", "x-forwarded", "standard", "off", NULL};
 static const char *const join_words[] = {"traceparent", "b3", "x-cloud-trace-context", "x-request-id", NULL};
 static const char *const send_words[] = {"deadline", "attempts", "via", "forwarded", "request-id", "trace", NULL};
@@ -135,9 +138,9 @@ static const struct schema_key rules[] = {
     {"gate.targetQueueTime", FIELD(DURATION, policy.gate.target_wait), RANGE(BECALM_US, HOUR),
      .sentence = "who waited longer while the queue stays full is dropped"},
     {"gate.maxQueueTime", FIELD(DURATION, policy.gate.max_wait), RANGE(BECALM_US, HOUR),
-     .sentence = "nobody waits longer in the gate; the default gives way to half of the attempt's timeout"},
+     .sentence = "no call waits longer in the gate; the default gives way to half of the attempt's timeout"},
     {"gate.minQueue", FIELD(INTEGER, policy.gate.min_queue), RANGE(0, MILLION),
-     .sentence = "nobody is dropped for targetQueueTime while fewer than these wait"},
+     .sentence = "no call is dropped for targetQueueTime while fewer than these wait"},
     {"gate.maxQueue", FIELD(INTEGER, policy.gate.max_queue), RANGE(0, MILLION),
      .sentence = "how many calls may wait in the gate"},
     {"gate.cpuThreshold", FIELD(PERCENT, policy.gate.cpu_threshold_ppm), RANGE(1, PPM_MAX), .word = "off",
@@ -216,6 +219,14 @@ static const struct schema_key rules[] = {
      .sentence = "no more of the hosts are out at once"},
     {"restart.enabled", FIELD(BOOLEAN, policy.restart.enabled),
      .sentence = "whether calls wait while no host accepts connections, for one that restarts"},
+    {"fallback.on", FIELD(WORDS, fallback.on), .words = fallback_words,
+     .sentence = "when the fallback answers: the breaker is open, the call was shed here, or nothing is left to try"},
+    {"fallback.service", FIELD(TEXT, fallback.service), .word = "none",
+     .sentence = "a service that is asked instead, if that does nothing twice"},
+    {"fallback.status", FIELD(INTEGER, fallback.status), RANGE(200, 599), .word = "none",
+     .sentence = "the status of an answer that the policy has, for when no service answers"},
+    {"fallback.headers", FIELD(LIST, fallback.headers), .sentence = "its fields: [\"content-type: application/json\"]"},
+    {"fallback.body", FIELD(TEXT, fallback.body), .word = "none", .sentence = "its body"},
     {"mode", FIELD(EITHER, policy.shadow), .words = mode_words,
      .sentence = "shadow: count what would have been done, and do nothing"},
 };
@@ -232,6 +243,8 @@ static const struct schema_key rules[] = {
 #define ROW becalm_service
 static const struct schema_key service[] = {
     {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
+    {"unlisted", FIELD(EITHER, unlisted), .words = unlisted_words,
+     .sentence = "pass: requests go to the host that they name, whichever match.host lets in; default: refuse, its hosts are written"},
     {"listen", FIELD(LISTEN_OWN, listen), .sentence = "addresses that lead to this service alone, whatever host and path a request names"},
     MATCH_ROWS,
     {"replacePrefix", FIELD(PATH, replace_prefix), .sentence = "what its hosts get in place of match.prefix; / takes it off"},
@@ -255,11 +268,11 @@ static const struct schema_key service[] = {
     {"protocol", FIELD(WORD, protocol), .words = protocol_words,
      .sentence = "what is spoken with the hosts; auto: with TLS HTTP/2 where they offer it, else HTTP/1"},
     {"tls.serverName", FIELD(TEXT, tls.server_name), .sentence = "the name that the hosts' certificate must have; default: the host's own"},
-    {"tls.ca", FIELD(FILE, tls.ca), .sentence = "who signs the hosts' certificates; default: whom the system trusts"},
+    {"tls.ca", FIELD(FILE, tls.ca), .sentence = "the authority that signs the hosts' certificates; default: those that the system trusts"},
     {"tls.cert", FIELD(FILE, tls.cert), .sentence = "our certificate, for hosts that ask for one"},
     {"tls.key", FIELD(FILE, tls.key), .sentence = "its private key"},
     {"tls.verify", FIELD(WORD, tls.verify), .words = verify_words,
-     .sentence = "whether the hosts' certificate is verified; none: whoever answers is believed"},
+     .sentence = "whether the hosts' certificate is verified; none: any server that answers is trusted"},
 };
 #undef ROW
 
@@ -280,6 +293,8 @@ static const struct schema_key listener[] = {
      .sentence = "true: each connection begins with the PROXY protocol, version 1 or 2, which says whose it is"},
     {"role", FIELD(WORD, role_written), .words = listener_roles,
      .sentence = "what this instance is to who comes in here; auto: the policy's role"},
+    {"unlisted", FIELD(WORD, unlisted_written), .words = listener_unlisted,
+     .sentence = "whether services with unlisted: pass are found by it; auto: by loopback and Unix sockets in role sidecar"},
 };
 #undef ROW
 
@@ -362,6 +377,10 @@ static const struct schema_key settings[] = {
     {"idempotencyStore.timeout", FIELD(DURATION, keys.timeout), RANGE(BECALM_MS, 60 * BECALM_S), .sentence = "with redis: how long a call waits to hear of its key"},
     {"idempotencyStore.lease", FIELD(DURATION, keys.lease), RANGE(BECALM_S, HOUR),
      .sentence = "with redis: who holds a key and was not heard of for so long is taken for dead"},
+    {"idempotencyStore.replicas", FIELD(INTEGER, keys.replicas), RANGE(0, 16),
+     .sentence = "with redis: so many of its replicas must have an enforced key before its call is made"},
+    {"idempotencyStore.fence", FIELD(BOOLEAN, keys.fence),
+     .sentence = "with redis: hosts get becalm-key-fence, a number that is higher for each later beginning of a key"},
     {"idempotencyStore.onAway", FIELD(WORD, keys.away), .words = away_words,
      .sentence = "with redis, when it does not answer: refuse the call, keep its key in memory, or let it pass; auto: refuse for enforced keys, local for others"},
     {"fleet", FIELD(TEXT, fleet), .sentence = "the name of the instances that share what is in the store"},
@@ -371,12 +390,12 @@ static const struct schema_key settings[] = {
     {"store.passwordFile", FIELD(FILE, store.password_file), .sentence = "a file with the password; read at each connection"},
     {"store.passwordEnv", FIELD(TEXT, store.password_env), .sentence = "a variable of the environment with the password"},
     {"store.timeout", FIELD(DURATION, store.timeout), RANGE(10 * BECALM_MS, 60 * BECALM_S), .sentence = "how long it may take to connect and to answer"},
-    {"store.ca", FIELD(FILE, store.tls.ca), .sentence = "who signs its certificate; default: whom the system trusts"},
+    {"store.ca", FIELD(FILE, store.tls.ca), .sentence = "the authority that signs its certificate; default: those that the system trusts"},
     {"store.cert", FIELD(FILE, store.tls.cert), .sentence = "our certificate, if it asks for one"},
     {"store.key", FIELD(FILE, store.tls.key), .sentence = "its private key"},
     {"store.serverName", FIELD(TEXT, store.tls.server_name), .sentence = "the name that its certificate must have; default: the host's own"},
     {"store.verify", FIELD(WORD, store.tls.verify), .words = verify_words,
-     .sentence = "whether its certificate is verified; none: whoever answers is believed"},
+     .sentence = "whether its certificate is verified; none: any server that answers is trusted"},
     {"tracing.endpoint", FIELD(TEXT, tracing.endpoint), .word = "none",
      .sentence = "a collector that takes OTLP over HTTP: http://host:4318; with one, traces are continued and begun, and calls and attempts have spans"},
     {"tracing.headers", FIELD(LIST, tracing.headers), .sentence = "fields for the collector: [\"name: value\"]"},
@@ -384,13 +403,13 @@ static const struct schema_key settings[] = {
     {"tracing.sample", FIELD(PERCENT, tracing.share_ppm), RANGE(0, PPM_MAX),
      .sentence = "how many of the traces that begin here are sampled; a traceparent that is continued says so itself"},
     {"tracing.parent", FIELD(WORD, tracing.parent), .words = trace_parents,
-     .sentence = "whose traceparent is continued: everybody's, that of peers in trust, or nobody's; for others a new trace begins"},
+     .sentence = "whose traceparent is continued: that of all peers, of peers in trust, or of none; for others a new trace begins"},
     {"tracing.timeout", FIELD(DURATION, tracing.timeout), RANGE(10 * BECALM_MS, 60 * BECALM_S), .sentence = "how long the collector may take for one export"},
-    {"tracing.ca", FIELD(FILE, tracing.tls.ca), .sentence = "who signs the collector's certificate; default: whom the system trusts"},
+    {"tracing.ca", FIELD(FILE, tracing.tls.ca), .sentence = "the authority that signs the collector's certificate; default: those that the system trusts"},
     {"tracing.cert", FIELD(FILE, tracing.tls.cert), .sentence = "our certificate, if it asks for one"},
     {"tracing.key", FIELD(FILE, tracing.tls.key), .sentence = "its private key"},
     {"tracing.verify", FIELD(WORD, tracing.tls.verify), .words = verify_words,
-     .sentence = "whether its certificate is verified; none: whoever answers is believed"},
+     .sentence = "whether its certificate is verified; none: any server that answers is trusted"},
     {"explain", FIELD(BOOLEAN, explain), .sentence = "send the decision record with every answer"},
 };
 #undef ROW

@@ -34,7 +34,8 @@ static void tls_check(struct loader *l, const struct becalm_store *store, const 
 /* Keys that are shared need a Redis, and a secret that all gateways know. */
 static void keys_check(struct loader *l, const struct becalm_settings *settings, const struct yaml_node *node)
 {
-    static const char *const keys[] = {"secretFile", "encryptFile", "maxAnswer", "timeout", "lease", "onAway"};
+    static const char *const keys[] = {"secretFile", "encryptFile", "maxAnswer", "timeout",
+                                       "lease",      "replicas",    "fence",     "onAway"};
     const struct becalm_keys *k = &settings->keys;
     const struct yaml_node *redis = loader_inside(node, "redis");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

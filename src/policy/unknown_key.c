@@ -124,7 +124,8 @@ void unknown_key(struct loader *l, const struct place *place, const char *prefix
         (void)snprintf(list, sizeof list, "write ");
         value_join_words(known.at, list + strlen(list), sizeof list - strlen(list));
     } else {
-        (void)snprintf(list, sizeof list, "becalm.yaml(5) lists the keys");
+        (void)snprintf(list, sizeof list, "%s lists the keys",
+                       place->manual == NULL ? "becalm.yaml(5)" : place->manual);
     }
     becalm_diag_add(l->diags, severity, key->line == 0 ? "--set" : l->name, key->line == 0 ? 1 : key->line,
                     key->column == 0 ? 1 : key->column, "unknown-key", "%s has no key \"%.64s\"; %s", where, key->text,

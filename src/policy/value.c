@@ -359,6 +359,11 @@ bool value_address_of_host(const char *text)
     return value_address(text) && (strncmp(text, "unix:/", 6) == 0 || strcmp(strrchr(text, ':'), ":0") != 0);
 }
 
+bool value_address_is_loopback(const char *text)
+{
+    return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0 || strncmp(text, "unix:", 5) == 0;
+}
+
 bool value_address_is_name(const char *text)
 {
     char copy[INET_ADDRSTRLEN];

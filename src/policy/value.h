@@ -29,8 +29,9 @@ bool value_rate(const char *text, uint64_t *milli);
 /* host:port, 127.0.0.1:80, [::1]:80, unix:/path. Port 0 is one, for listeners; ":80" is none: it would mean every
  * network, and that is to be written out. */
 bool value_address(const char *text);
-bool value_address_of_host(const char *text); /* one of these that can be called: its port is not 0 */
-bool value_address_is_name(const char *text); /* one of these, and host is neither an IP address nor a path */
+bool value_address_of_host(const char *text);     /* one of these that can be called: its port is not 0 */
+bool value_address_is_loopback(const char *text); /* of an address, not of a name: nobody else can reach it */
+bool value_address_is_name(const char *text);     /* one of these, and host is neither an IP address nor a path */
 
 bool value_https(const char *text); /* https://host or https://host:port, and nothing behind it */
 

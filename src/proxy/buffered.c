@@ -50,7 +50,7 @@ void buffered__resized(struct worker *worker, size_t before, const struct bytes 
 bool buffered_add(struct worker *worker, struct bytes *bytes, const char *at, size_t length)
 {
     size_t before = bytes->size;
-    bool added = bytes_add(bytes, at, length);
+    bool added = bytes_add_from(bytes, &worker->loop.blocks, at, length);
     if (bytes->size != before) {
         buffered__resized(worker, before, bytes);
     }
@@ -60,5 +60,5 @@ bool buffered_add(struct worker *worker, struct bytes *bytes, const char *at, si
 void buffered__free(struct worker *worker, struct bytes *bytes)
 {
     buffered_changed(worker, bytes->size, 0);
-    bytes_free(bytes);
+    bytes_give(bytes, &worker->loop.blocks);
 }

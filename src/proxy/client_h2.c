@@ -11,6 +11,7 @@
 #include "message/own.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define GOODBYE_WAIT (5 * BECALM_S) /* at most, for the requests that were on their way at the first GOAWAY */
 
@@ -27,6 +28,7 @@ struct stream {
     becalm_ns since; /* the latest progress */
     uint32_t unread; /* bytes of the answer that waited when the timer looked last */
     bool ended;      /* the request has come to its end */
+    struct loop_given given;
 };
 
 struct client_h2 {
@@ -429,10 +431,11 @@ static const struct client_stream_ops ops;
 static struct stream *stream_new(struct client_h2 *h2, struct h2_stream *h2_stream)
 {
     struct loop *loop = &h2->client->worker->loop;
-    struct stream *stream = calloc(1, sizeof *stream);
+    struct stream *stream = blocks_take(&loop->blocks, sizeof *stream);
     if (stream == NULL) {
         return NULL;
     }
+    memset(stream, 0, sizeof *stream);
     stream->side.ops = &ops;
     stream->h2 = h2;
     stream->stream = h2_stream;
@@ -466,7 +469,7 @@ static void stream_free(struct stream *stream)
     stream->h2->count--;
     client_moves(stream->h2->client);
     write_later(stream->h2);
-    loop_free_later(&worker->loop, stream);
+    loop_give_later(&worker->loop, &stream->given, stream, sizeof *stream);
 }
 
 static void stream_close(struct stream *stream, uint32_t code)

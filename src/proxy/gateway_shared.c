@@ -38,24 +38,44 @@ void gateway_order_all(struct gateway *gateway, unsigned orders)
     }
 }
 
-void gateway_unrouted(struct worker *worker, struct becalm_text host, struct becalm_text peer)
+/* What is told of a host that no service names. */
+struct stranger_line {
+    enum becalm_log_level level;
+    const char *message;
+    const char *remedy;
+};
+
+static void tell_stranger(struct worker *worker, struct strangers *strangers, const struct stranger_line *line,
+                          struct becalm_text host, struct becalm_text peer)
 {
-    static const char remedy[] = "name it in match.host of a service";
     static const char many[] = "as many other hosts were asked for: /api/state has them, and further ones are not told";
-    struct gateway *gateway = worker->gateway;
-    atomic_fetch_add_explicit(&gateway->unrouted, 1, memory_order_relaxed);
-    enum stranger_news news = strangers_note(&gateway->strangers, host);
+    enum stranger_news news = strangers_note(strangers, host);
     if (news == STRANGER_KNOWN) {
         return;
     }
-    const char *what = news == STRANGER_NEW ? remedy : many;
+    const char *what = news == STRANGER_NEW ? line->remedy : many;
     struct log_pair pairs[] = {
         {.key = "host", .type = LOG_TEXT, .text = host},
         {.key = "client", .type = LOG_TEXT, .text = peer},
         {.key = "remedy", .type = LOG_TEXT, .text = {what, strlen(what)}},
     };
-    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "no service matches a request, which gets 404", pairs,
-             sizeof pairs / sizeof pairs[0]);
+    log_line(worker->log, line->level, worker->loop.wall, line->message, pairs, sizeof pairs / sizeof pairs[0]);
+}
+
+void gateway_unrouted(struct worker *worker, struct becalm_text host, struct becalm_text peer)
+{
+    static const struct stranger_line line = {BECALM_LOG_WARN, "no service matches a request, which gets 404",
+                                              "name it in match.host of a service"};
+    atomic_fetch_add_explicit(&worker->gateway->unrouted, 1, memory_order_relaxed);
+    tell_stranger(worker, &worker->gateway->strangers, &line, host, peer);
+}
+
+void gateway_passed(struct worker *worker, struct becalm_text host, struct becalm_text peer)
+{
+    static const struct stranger_line line = {BECALM_LOG_INFO, "a request is passed on to a host that no service names",
+                                              "give it a service of its own, with a budget and a breaker"};
+    atomic_fetch_add_explicit(&worker->gateway->passed, 1, memory_order_relaxed);
+    tell_stranger(worker, &worker->gateway->passed_hosts, &line, host, peer);
 }
 
 void gateway_count_refusal(struct gateway *gateway, uint32_t status)
@@ -67,6 +87,11 @@ void gateway_count_refusal(struct gateway *gateway, uint32_t status)
 void gateway_count_h2_end(struct gateway *gateway, enum h2_end end)
 {
     atomic_fetch_add_explicit(&gateway->h2_ends[end], 1, memory_order_relaxed);
+}
+
+void gateway_count_h2_host_end(struct gateway *gateway, enum h2_end end)
+{
+    atomic_fetch_add_explicit(&gateway->h2_host_ends[end], 1, memory_order_relaxed);
 }
 
 void gateway_count_bound(struct gateway *gateway, enum metrics_bound bound)

@@ -6,6 +6,7 @@
  * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
+#include "passing.h"
 #include "snapshot.h"
 #include "tally.h"
 #include "worker.h"
@@ -87,8 +88,12 @@ struct gateway {
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
     struct strangers strangers;         /* the hosts that they asked for */
+    struct passing passing;             /* hosts that no service names, to which requests are passed on ... */
+    BECALM_ATOMIC(uint64_t) passed;     /* ... how many requests ... */
+    struct strangers passed_hosts;      /* ... and for which */
     BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
-    BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT]; /* connections of clients that were ended, by why */
+    BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT];      /* connections of clients that were ended, by why */
+    BECALM_ATOMIC(uint64_t) h2_host_ends[H2_END_COUNT]; /* and of hosts, for what those have said */
     BECALM_ATOMIC(bool) draining;
     struct tls_tickets *tickets; /* the keys of all listeners that name none */
     struct tls_counts tls;
@@ -115,8 +120,11 @@ void gateway_wake(struct gateway *, uint64_t workers); /* bit n: a call waits at
 void gateway_order_all(struct gateway *, unsigned orders);
 /* A request belongs to no service: counts it, and says so if nobody has asked for this host before. */
 void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);
+/* A request is passed on to a host that no service names: counts it, and says so of the first one for this host. */
+void gateway_passed(struct worker *, struct becalm_text host, struct becalm_text peer);
 void gateway_count_refusal(struct gateway *, uint32_t status);
 void gateway_count_h2_end(struct gateway *, enum h2_end);
+void gateway_count_h2_host_end(struct gateway *, enum h2_end);
 void gateway_count_bound(struct gateway *, enum metrics_bound);
 void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
                            enum becalm_breaker_state to);

@@ -93,14 +93,14 @@ void key_store_follow(struct worker *worker)
     keys_forget(same || keys != NULL ? &worker->keys->next : &worker->keys);
 }
 
-struct store *key_store(struct worker *worker, const struct store_secret **secret)
+struct store *key_store(struct worker *worker, struct key_secrets *secrets)
 {
     struct keyring *ring = worker->view->snapshot->keyring;
     if (ring == NULL) {
-        *secret = &worker->gateway->store_secret;
+        *secrets = (struct key_secrets){.now = &worker->gateway->store_secret};
         return worker->gateway->store;
     }
-    *secret = &ring->secret;
+    *secrets = (struct key_secrets){.now = &ring->secret, .older = ring->has_older ? &ring->older : NULL};
     return worker->keys != NULL && worker->keys->keyring == ring ? worker->keys->store : NULL;
 }
 

@@ -8,8 +8,12 @@
 #include "keys/store.h"
 #include "worker.h"
 
-/* The one of the present snapshot, with the secret of its hashes. */
-struct store *key_store(struct worker *, const struct store_secret **);
+/* The one of the present snapshot, with the secrets of its hashes. */
+struct key_secrets {
+    const struct store_secret *now;
+    const struct store_secret *older; /* NULL: there is none */
+};
+struct store *key_store(struct worker *, struct key_secrets *);
 
 /* There is a new snapshot. */
 void key_store_follow(struct worker *);

@@ -264,7 +264,10 @@ static bool host_add(struct snapshot_service *service, uint32_t *size, const str
 static bool hosts_make(const struct snapshot_plan *plan, struct snapshot_service *service)
 {
     uint32_t size = 0;
-    for (uint32_t i = 0; i < service->service->host_count; i++) {
+    if (service->service->unlisted && !host_add(service, &size, &(struct snapshot_host){.name = "*"})) {
+        return false;
+    }
+    for (uint32_t i = 0; !service->service->unlisted && i < service->service->host_count; i++) {
         struct snapshot_host host = {.name = service->service->hosts[i]};
         struct address address;
         bool parsed = address_parse(host.name, &address);
@@ -306,6 +309,20 @@ static bool service_make(const struct snapshot_plan *plan, struct snapshot *snap
         }
     }
     return true;
+}
+
+/* Who stands in for whom. A service never does for itself, whatever `defaults:` say. */
+static void fallbacks_find(struct snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->target_count; i++) {
+        struct snapshot_target *target = &snapshot->target[i];
+        const char *name = target->rules->fallback.service;
+        for (uint32_t k = 0; name != NULL && k < snapshot->service_count; k++) {
+            if (k != target->service_index && strcmp(snapshot->service[k].service->name, name) == 0) {
+                target->fallback = &snapshot->target[snapshot->service[k].first_target];
+            }
+        }
+    }
 }
 
 /* Workers connect to the store of keys by themselves: names are resolved for them. */
@@ -358,13 +375,15 @@ uint16_t snapshot_door_of(const struct snapshot *snapshot, const char *address)
     return (uint16_t)door;
 }
 
-static bool door_add(struct snapshot *snapshot, const char *text, const char *name, enum becalm_role role)
+static bool door_add(struct snapshot *snapshot, const struct snapshot_door *like)
 {
     struct snapshot_door *door = &snapshot->door[snapshot->door_count];
-    *door = (struct snapshot_door){.text = strdup(text), .service = ROUTE_NONE, .role = role};
-    door->name = name == NULL ? NULL : strdup(name);
+    *door = *like;
+    door->text = strdup(like->text);
+    door->name = like->name == NULL ? NULL : strdup(like->name);
+    door->service = ROUTE_NONE;
     snapshot->door_count += door->text != NULL; /* from here on freed with the snapshot */
-    return door->text != NULL && (name == NULL || door->name != NULL);
+    return door->text != NULL && (like->name == NULL || door->name != NULL);
 }
 
 /* Who is behind it now; who has come in there before stays its service's. */
@@ -372,16 +391,21 @@ static bool door_settle(struct snapshot *snapshot, const struct becalm_listener 
 {
     const struct becalm_service *service = becalm_config_service(snapshot->config, listener->service);
     const char *name = service == NULL ? NULL : service->name;
+    struct snapshot_door fresh = {.text = (char *)(uintptr_t)listener->address,
+                                  .name = (char *)(uintptr_t)name,
+                                  .role = listener->role,
+                                  .passes = listener->passes_unlisted};
     for (uint32_t i = 0; i < snapshot->door_count; i++) {
         struct snapshot_door *door = &snapshot->door[i];
         if (strcmp(door->text, listener->address) == 0) {
             free(door->name);
             door->name = name == NULL ? NULL : strdup(name);
             door->role = listener->role;
+            door->passes = listener->passes_unlisted;
             return name == NULL || door->name != NULL;
         }
     }
-    return snapshot->door_count < UINT16_MAX && door_add(snapshot, listener->address, name, listener->role);
+    return snapshot->door_count < UINT16_MAX && door_add(snapshot, &fresh);
 }
 
 static bool doors_make(struct snapshot *snapshot, const struct snapshot *before)
@@ -394,7 +418,7 @@ static bool doors_make(struct snapshot *snapshot, const struct snapshot *before)
         return false;
     }
     for (uint32_t i = 0; made && i < old; i++) {
-        made = door_add(snapshot, before->door[i].text, before->door[i].name, before->door[i].role);
+        made = door_add(snapshot, &before->door[i]);
     }
     bool roles[2] = {false, false};
     for (uint32_t i = 0; made && i < settings->listener_count; i++) {
@@ -449,6 +473,7 @@ struct snapshot *snapshot_make(const struct snapshot_plan *plan)
         snapshot_drop(snapshot);
         return NULL;
     }
+    fallbacks_find(snapshot);
     return snapshot;
 }
 

@@ -59,6 +59,7 @@ struct snapshot_target {
     uint32_t service_index;
     struct state *state;
     struct meters *meters;
+    const struct snapshot_target *fallback; /* who is asked instead, by its service's own rules; NULL: nobody */
 };
 
 struct snapshot_host {
@@ -82,6 +83,7 @@ struct snapshot_door {
     char *name;       /* of the one service behind it; NULL: there are all */
     uint32_t service; /* the same as an index; ROUTE_NONE: it is not there (any more) */
     enum becalm_role role;
+    bool passes; /* services with `unlisted` are found by it */
 };
 
 struct snapshot {

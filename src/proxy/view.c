@@ -31,7 +31,7 @@ static uint32_t share(uint32_t whole, uint32_t workers)
     return (whole + workers - 1) / workers;
 }
 
-static struct upstream_pool pool_of(const struct worker *worker, const struct becalm_settings *settings)
+struct upstream_pool view_pool(const struct worker *worker, const struct becalm_settings *settings)
 {
     uint32_t workers = worker->gateway->worker_count;
     uint32_t max = settings->pool_max_per_host;
@@ -74,7 +74,7 @@ static struct upstream_host *host_use(struct worker *worker, const struct snapsh
 /* Takes over one use of the snapshot. NULL: no memory. */
 static struct view *view_make(struct worker *worker, struct snapshot *snapshot)
 {
-    const struct upstream_pool pool = pool_of(worker, snapshot->settings);
+    const struct upstream_pool pool = view_pool(worker, snapshot->settings);
     struct view *view = calloc(1, sizeof *view);
     if (view == NULL) {
         snapshot_drop(snapshot);

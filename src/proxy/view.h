@@ -11,6 +11,8 @@ void view_leave(struct worker *, struct view *); /* and ends: an old view goes w
 
 /* The snapshot, of which it takes over one use, is the present one. Without memory the old one goes on. */
 void view_change(struct worker *, struct snapshot *);
+struct upstream_pool;
+struct upstream_pool view_pool(const struct worker *, const struct becalm_settings *); /* to each host */
 void views_free(struct worker *);
 
 #endif

@@ -38,6 +38,7 @@ struct room;
 struct listener;
 struct greeting;
 struct upstream_host;
+struct attempt;
 
 /* A snapshot, as one worker uses it. */
 struct view {
@@ -61,8 +62,11 @@ enum worker_order {
     WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
     WORKER_ROOMED = 1 << 8,   /* all others have looked for one */
     WORKER_SHRINK = 1 << 9,   /* too much is waiting, and the largest buffer is here */
-    WORKER_FAULTS = 1 << 10   /* a fault is over: who is held by it goes on */
+    WORKER_FAULTS = 1 << 10,  /* a fault is over: who is held by it goes on */
+    WORKER_NAMES = 1 << 11    /* names of hosts that no service names have been resolved */
 };
+
+#define WORKER_PASSED 64u /* hosts that no service names, whose connections are kept */
 
 struct worker {
     struct loop loop; /* first: the loop's callbacks find the worker by it */
@@ -82,6 +86,8 @@ struct worker {
     struct head head;        /* of the message that is being read */
     struct h2_room *h2;      /* what clients that speak HTTP/2 share; NULL: there were none */
     struct upstream_host *hosts;
+    struct upstream_host *passed[WORKER_PASSED]; /* those that no service names, by their address; see passing.h */
+    struct attempt *unnamed;                     /* that wait for such a host's name to be resolved */
     struct listener *listeners;
     struct client *clients;
     struct greeting *greetings; /* connections that have not said yet whose they are */

@@ -92,6 +92,9 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_FAULTS) != 0) {
         fault_holds_end(worker);
     }
+    if ((orders & WORKER_NAMES) != 0) {
+        attempts_named(worker);
+    }
     if ((orders & WORKER_DRAIN) != 0 && !worker->draining) {
         worker->draining = true;
         drain_all(worker);
@@ -176,6 +179,7 @@ void worker_free(struct worker *worker)
         key_store_free(worker);
     }
     crowd_free(&worker->crowd);
+    passing_hosts_drop(worker);
     views_free(worker);
     while (worker->spare != NULL) {
         struct exchange *next = worker->spare->next;

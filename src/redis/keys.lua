@@ -1,23 +1,61 @@
 -- Idempotency keys that the gateways of a fleet keep together. Each answer is a list that begins with a word.
--- KEYS: the key's record, its guard, the list of keys that are held; of `list` the last alone.
--- ARGV: what is asked, then
---   begin  owner fingerprint once lease ttl where   begun | flight | done status seal fields body | lost status | held | mismatch | scope
---   end    owner ending ttl status seal fields body ok | fenced
---   renew  owner lease ttl                          ok | fenced
---   look                                            none | flight | done | held, and the guard's name
---   free                                            ok | none
---   list   most                                     how many are held, then a line for each: id, age, time left, where
+-- KEYS: the list of keys that are held, the era, the asker's count; but for `list` the key's record and its guard; of `begin` also those that it
+-- had by the secret before, if there is one: an answer from there has "older" as its last word.
+-- ARGV: what is asked, which run of the server the asker speaks with ("" if it may not know), the lease; then
+--   begin  owner fingerprint once ttl where sure older      begun fence | flight | done status seal fields body | lost status | held | mismatch |
+--                                                           scope | forgot wait
+--   end    owner fingerprint once ttl where ending status seal fields body   ok count | fenced
+--   renew  owner fingerprint once ttl where                 ok | fenced
+--   tell   fingerprint ttl where status                     ok count: the asker has done this once; status 0: it is held
+--   look                                                    none | flight | done | held, and the guard's name
+--   free                                                    ok | none
+--   list   most ttl                                         how many are held, a line for each (id, age, time left, where), and the count
 -- The record: s its state (p in progress, d done, x done and its answer lost, u unknown), f fingerprint, o owner, e "1" for a key that
 -- is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held.
--- An owner is another one for each beginning: only who has begun a key can end it.
-local what = ARGV[1]
+-- An owner is another one for each beginning: only who has begun a key can end it. A record that is not there any more is written
+-- again by its owner.
+-- The era: r the run of the server that wrote it, u until when the store does not trust itself, n the last fence. A server that has begun
+-- anew, that was emptied, or that is told what it has forgotten, may have forgotten more. For a lease it begins no key that is done at
+-- most once, so that everybody can tell again what it has done.
+local what, run, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local record, guard, held = KEYS[1], KEYS[2], KEYS[#KEYS]
+local held, era, count, record, guard = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+local found = redis.call('HMGET', era, 'r', 'u', 'n')
+local distrust = tonumber(found[2] or 0)
+
+local function doubt()
+    distrust = now + lease
+    redis.call('HSET', era, 'u', distrust)
+end
+
+if not found[1] or (run ~= '' and found[1] ~= run) then
+    redis.call('HSET', era, 'r', run)
+    doubt()
+end
+
+-- How many ends of the asker's are in the store; one more, if `more`.
+local function counted(more, ttl)
+    local number = tonumber(redis.call('MGET', count)[1] or 0)
+    if more then
+        number = number + 1
+        redis.call('SET', count, number, 'PX', 2 * ttl)
+    end
+    return number
+end
 
 local function keep(ttl)
     redis.call('PEXPIRE', record, ttl)
     redis.call('PEXPIRE', guard, ttl)
+end
+
+-- The guard may be that of another record: the same request under another scope.
+local function write(state, owner, print, once, where)
+    redis.call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', now + lease, 'w', where, 'g', guard)
+    if once == '1' and not redis.call('MGET', guard)[1] then
+        redis.call('SET', guard, record)
+    end
 end
 
 local function unhold()
@@ -37,7 +75,6 @@ local function hold(ttl)
     keep(ttl)
 end
 
--- The guard may be that of another record: the same request under another scope.
 local function drop()
     unhold()
     if redis.call('MGET', guard)[1] == record then
@@ -49,7 +86,7 @@ end
 if what == 'list' then
     redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
     local lines = {}
-    local most = tonumber(ARGV[2])
+    local most = tonumber(ARGV[4])
     local all = most > 0 and redis.call('ZRANGE', held, 0, most - 1, 'WITHSCORES') or {}
     for i = 1, #all, 2 do
         local id, since, where = string.match(all[i], '^(%x+) (%d+) (.*)$')
@@ -57,7 +94,8 @@ if what == 'list' then
             lines[#lines + 1] = id .. ' ' .. math.max(0, now - since) .. ' ' .. math.max(0, all[i + 1] - now) .. ' ' .. where
         end
     end
-    return {'list', redis.call('ZCARD', held), table.concat(lines, '\n')}
+    redis.call('PEXPIRE', count, 2 * ARGV[5])
+    return {'list', redis.call('ZCARD', held), table.concat(lines, '\n'), counted()}
 end
 
 if what == 'look' then
@@ -73,10 +111,24 @@ if what == 'free' then
     return {'ok'}
 end
 
-local owner = ARGV[2]
+if what == 'tell' then
+    local print, ttl, where, status = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+    doubt()
+    if not redis.call('HMGET', record, 's')[1] then
+        write('x', '', print, '1', where)
+        redis.call('HSET', record, 'a', status)
+        keep(ttl)
+        if status == '0' then
+            hold(ttl)
+        end
+    end
+    return {'ok', counted(true, ttl)}
+end
 
-if what == 'begin' then
-    local print, once, lease, ttl, where = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
+
+-- What is known of a record: its answer, or nothing but its state.
+local function known(print)
     local r = redis.call('HMGET', record, 's', 'f', 'l', 'a', 'k', 'h', 'b', 'e')
     local state = r[1]
     if state and r[2] ~= print then
@@ -97,21 +149,48 @@ if what == 'begin' then
     if other and other ~= record then
         return {'scope'}
     end
-    redis.call('HSET', record, 's', 'p', 'f', print, 'o', owner, 'e', once, 'l', now + lease, 'w', where, 'g', guard)
-    if once == '1' then
-        redis.call('SET', guard, record)
+    return nil, state
+end
+
+-- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
+local function fence()
+    local number = math.max(now, tonumber(found[3] or 0) + 1)
+    redis.call('HSET', era, 'n', number)
+    return number
+end
+
+if what == 'begin' then
+    local answer, state = known(print)
+    if not answer and KEYS[6] then
+        record, guard = KEYS[6], KEYS[7]
+        answer = known(ARGV[10])
+        record, guard = KEYS[4], KEYS[5]
+        if answer then
+            answer[#answer + 1] = 'older'
+        end
     end
+    if answer then
+        return answer
+    end
+    if not state and once == '1' and ARGV[9] == '1' and now < distrust then
+        return {'forgot', distrust - now}
+    end
+    write('p', owner, print, once, where)
     keep(math.max(ttl, lease))
-    return {'begun'}
+    return {'begun', fence()}
 end
 
 local r = redis.call('HMGET', record, 's', 'o')
-if r[2] ~= owner then
+local ending = what == 'end' and ARGV[9]
+if not r[1] then
+    write('p', owner, print, once, where)
+    keep(math.max(ttl, lease))
+    r = {'p', owner}
+elseif r[2] ~= owner then
     return {'fenced'}
 end
 
 if what == 'renew' then
-    local lease, ttl = tonumber(ARGV[3]), tonumber(ARGV[4])
     if r[1] == 'u' then
         unhold()
     end
@@ -122,25 +201,20 @@ if what == 'renew' then
     return {'ok'}
 end
 
--- An end that was told before, and whose answer was not heard.
-if r[1] == 'd' or r[1] == 'x' then
-    return {'ok'}
-end
-local ending, ttl = ARGV[3], tonumber(ARGV[4])
-if ending == 'unknown' then
-    hold(ttl)
-    return {'ok'}
-end
+-- An end that was told before, and whose answer was not heard, is written once more.
 if ending == 'release' then
     drop()
     return {'ok'}
 end
+if ending == 'unknown' then
+    hold(ttl)
+    return {'ok', counted(true, ttl)}
+end
 unhold()
 if ending == 'answer' then
-    redis.call('HSET', record, 's', 'd', 'a', ARGV[5], 'k', ARGV[6], 'h', ARGV[7], 'b', ARGV[8])
-    keep(ttl)
+    redis.call('HSET', record, 's', 'd', 'a', ARGV[10], 'k', ARGV[11], 'h', ARGV[12], 'b', ARGV[13])
 else
-    redis.call('HSET', record, 's', 'x', 'a', ARGV[5])
-    keep(ttl)
+    redis.call('HSET', record, 's', 'x', 'a', ARGV[10])
 end
-return {'ok'}
+keep(ttl)
+return {'ok', counted(true, ttl)}

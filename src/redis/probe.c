@@ -45,6 +45,7 @@ struct visit {
     struct redis_probe *probe;
     const char *fleet;
     bool keys;
+    bool replicas;
     char key[SCRIPT_FLEET_MAX + 32];
     struct redis_command command;
     const char *permission; /* of the command that is tried */
@@ -129,27 +130,29 @@ static void done(struct redis_command *command, const struct reply *reply)
 static const struct trial {
     const char *permission;
     const char *word[WORDS];
-    bool of_keys; /* only who shares idempotency keys needs it */
+    enum need { FOR_ALL, FOR_KEYS, FOR_REPLICAS } need; /* who needs it: also who shares keys, or waits for replicas */
 } trials[] = {
-    {"+ping", {"PING"}, false},
-    {"+time", {"TIME"}, false},
-    {"+eval", {"EVAL", "return 1", "0"}, false},
-    {"+evalsha", {"EVALSHA", "0000000000000000000000000000000000000000", "0"}, false},
-    {"+mget", {"MGET", ""}, false},
-    {"+set", {"SET", "", "x", "PX", "1000"}, false},
-    {"+hset", {"HSET", "", "x", "y"}, false},
-    {"+hlen", {"HLEN", ""}, false},
-    {"+hgetall", {"HGETALL", ""}, false},
-    {"+hdel", {"HDEL", "", "x"}, false},
-    {"+pexpire", {"PEXPIRE", "", "1000"}, false},
-    {"+hmget", {"HMGET", "", "x"}, true},
-    {"+zadd", {"ZADD", "", "1", "x"}, true},
-    {"+zrem", {"ZREM", "", "x"}, true},
-    {"+zcard", {"ZCARD", ""}, true},
-    {"+zrange", {"ZRANGE", "", "0", "1"}, true},
-    {"+zremrangebyscore", {"ZREMRANGEBYSCORE", "", "0", "1"}, true},
-    {"+del", {"DEL", ""}, true},
-    {NULL, {"CONFIG", "GET", "maxmemory-policy"}, true}, /* nobody needs it: see policy_heard() */
+    {"+ping", {"PING"}, FOR_ALL},
+    {"+time", {"TIME"}, FOR_ALL},
+    {"+eval", {"EVAL", "return 1", "0"}, FOR_ALL},
+    {"+evalsha", {"EVALSHA", "0000000000000000000000000000000000000000", "0"}, FOR_ALL},
+    {"+mget", {"MGET", ""}, FOR_ALL},
+    {"+set", {"SET", "", "x", "PX", "1000"}, FOR_ALL},
+    {"+hset", {"HSET", "", "x", "y"}, FOR_ALL},
+    {"+hlen", {"HLEN", ""}, FOR_ALL},
+    {"+hgetall", {"HGETALL", ""}, FOR_ALL},
+    {"+hdel", {"HDEL", "", "x"}, FOR_ALL},
+    {"+pexpire", {"PEXPIRE", "", "1000"}, FOR_ALL},
+    {"+hmget", {"HMGET", "", "x"}, FOR_KEYS},
+    {"+zadd", {"ZADD", "", "1", "x"}, FOR_KEYS},
+    {"+zrem", {"ZREM", "", "x"}, FOR_KEYS},
+    {"+zcard", {"ZCARD", ""}, FOR_KEYS},
+    {"+zrange", {"ZRANGE", "", "0", "1"}, FOR_KEYS},
+    {"+zremrangebyscore", {"ZREMRANGEBYSCORE", "", "0", "1"}, FOR_KEYS},
+    {"+del", {"DEL", ""}, FOR_KEYS},
+    {"+info", {"INFO", "server"}, FOR_KEYS},
+    {"+wait", {"WAIT", "0", "1"}, FOR_REPLICAS},
+    {NULL, {"CONFIG", "GET", "maxmemory-policy"}, FOR_KEYS}, /* nobody needs it: see policy_heard() */
 };
 
 static bool try(struct visit *visit, const struct trial *trial)
@@ -183,14 +186,15 @@ static void go(struct visit *visit)
     bool right = redis_state(visit->redis) == REDIS_UP;
     visit->probe->answers = right;
     for (size_t i = 0; right && i < sizeof trials / sizeof *trials; i++) {
-        right = (trials[i].of_keys && !visit->keys) || try(visit, &trials[i]);
+        enum need most = visit->replicas ? FOR_REPLICAS : visit->keys ? FOR_KEYS : FOR_ALL;
+        right = trials[i].need > most || try(visit, &trials[i]);
     }
     if (visit->over && visit->probe->error[0] == 0) {
         snprintf(visit->probe->error, sizeof visit->probe->error, "timeout");
     }
 }
 
-bool redis_probe(const struct redis_site *site, const char *fleet, bool keys, struct redis_probe *probe)
+bool redis_probe(const struct redis_site *site, const char *fleet, bool keys, bool replicas, struct redis_probe *probe)
 {
     struct visit *visit = calloc(1, sizeof *visit);
     memset(probe, 0, sizeof *probe);
@@ -203,6 +207,7 @@ bool redis_probe(const struct redis_site *site, const char *fleet, bool keys, st
     visit->probe = probe;
     visit->fleet = fleet;
     visit->keys = keys;
+    visit->replicas = keys && replicas;
     visit->end.fire = end_fires;
     snprintf(visit->key, sizeof visit->key, "becalm:{%s}:check", fleet);
     visit->redis = redis_make(&options);

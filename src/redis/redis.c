@@ -7,6 +7,7 @@
 
 #include <becalm/backoff.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
@@ -18,8 +19,8 @@
 #define MOVES_MAX 3u /* at once, one after the other; then it is a failure like others */
 
 /* What is said first. Its replies come in this order. */
-enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_ROLE, GREET_PING };
-#define GREETINGS 5u
+enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_ROLE, GREET_RUN, GREET_PING };
+#define GREETINGS 6u
 
 /* The connection. Its memory lives until events for it can't come any more. */
 struct link {
@@ -45,6 +46,7 @@ struct redis {
     enum greeting greeting[GREETINGS];
     uint32_t greeting_count;
     uint32_t greeted;
+    char run[REDIS_RUN_MAX];
     struct redis_command *first;
     struct redis_command **last;
     struct timer limit; /* the server is silent for too long */
@@ -333,6 +335,10 @@ static bool greet(struct redis *redis)
     if (place->master[0] != 0) { /* what a Sentinel said may be old */
         written = written && greet_with(redis, &out, GREET_ROLE, (const char *[]){"ROLE", NULL});
     }
+    redis->run[0] = 0;
+    if (redis->options.wants_run) {
+        written = written && greet_with(redis, &out, GREET_RUN, (const char *[]){"INFO", "server", NULL});
+    }
     written = written && greet_with(redis, &out, GREET_PING, (const char *[]){"PING", NULL});
     return send_bytes(redis, &out, written);
 }
@@ -407,11 +413,28 @@ static void become_up(struct redis *redis)
     }
 }
 
+/* "run_id:", and its name until the end of the line. */
+static void run_hear(struct redis *redis, const struct reply_item *item)
+{
+    static const char mark[] = "run_id:";
+    const char *at = item->text == NULL ? NULL : memmem(item->text, item->length, mark, sizeof mark - 1);
+    size_t left = at == NULL ? 0 : item->length - (size_t)(at - item->text) - (sizeof mark - 1);
+    for (size_t i = 0; i < left && i + 1 < sizeof redis->run && isxdigit((unsigned char)at[sizeof mark - 1 + i]); i++) {
+        redis->run[i] = at[sizeof mark - 1 + i];
+        redis->run[i + 1] = 0;
+    }
+}
+
 static void greeted(struct redis *redis, const struct reply *reply)
 {
     bool right = reply->kind != REPLY_ERROR;
     switch (redis->greeting[redis->greeted++]) {
     case GREET_NAME: /* the server need not let us have a name */
+        return;
+    case GREET_RUN: /* nor know its own */
+        if (right) {
+            run_hear(redis, &reply->item[0]);
+        }
         return;
     case GREET_ROLE:
         if (right && !reply_says(&reply->item[0], "master")) {
@@ -740,6 +763,11 @@ const char *redis_error(const struct redis *redis)
 const char *redis_host(const struct redis *redis)
 {
     return redis->host;
+}
+
+const char *redis_run(const struct redis *redis)
+{
+    return redis->run;
 }
 
 struct redis_count redis_count(const struct redis *redis)

@@ -17,6 +17,7 @@
 
 #define REDIS_TIMEOUT  BECALM_S /* to connect, to greet, to answer */
 #define REDIS_WORD_MAX 32u
+#define REDIS_RUN_MAX  41u
 
 /* One command, in memory of whoever asks: it stays until `done` is called, once. All zeroes but that, and `script`,
  * then redis_word() for each word. */
@@ -102,6 +103,7 @@ struct redis_options {
     becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 200 ms, */
     becalm_ns wait_cap;      /* doubling, to 0: 2 s */
     uint32_t reply_bytes;    /* of the longest reply that may come; 0: REPLY_BYTES */
+    bool wants_run;          /* redis_run() is asked for */
     struct tls_context *tls; /* with place.tls; kept by reference */
     const char *server_name; /* that a certificate must have; NULL: the host's */
     struct redis_user *user;
@@ -138,6 +140,9 @@ bool redis_waits(const struct redis *);
 bool redis_is_good(const struct redis *);
 const char *redis_error(const struct redis *); /* why it was last lost; "" before */
 const char *redis_host(const struct redis *);  /* who is connected to, or was last; "" before */
+/* The name of this run of the server, from the moment when the connection is up: another one after each start. "": it
+ * was not asked for, or is not told. */
+const char *redis_run(const struct redis *);
 struct redis_count redis_count(const struct redis *);
 
 #endif

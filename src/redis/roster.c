@@ -16,7 +16,8 @@
 
 #define WANTED_FOR (10 * BECALM_S)
 #define MOST       5000u
-#define FIELDS     10u
+#define FIELDS     10u /* that every version tells */
+#define FIELDS_NOW 12u
 #define LINE_MAX_  768u
 
 struct roster {
@@ -34,18 +35,39 @@ struct roster {
     char error[REPLY_TEXT];
 };
 
-void roster_rates(struct roster_rates *rates, becalm_ns now, uint64_t calls, uint64_t retries,
+void roster_count(struct roster_totals *totals, uint64_t calls, uint64_t retries, bool shared)
+{
+    totals->calls += calls;
+    totals->retries += retries;
+    totals->shared_calls += shared ? calls : 0;
+    totals->shared_retries += shared ? retries : 0;
+}
+
+void roster_rates_begin(struct roster_rates *rates, becalm_ns now, const struct roster_totals *totals)
+{
+    rates->told = *totals;
+    rates->told_at = now;
+}
+
+/* In thousandths a second. */
+static uint64_t rate_of(uint64_t now, uint64_t before, becalm_ns passed)
+{
+    return now < before ? 0 : (now - before) * 1000 * 1000 / (passed / BECALM_MS);
+}
+
+void roster_rates(struct roster_rates *rates, becalm_ns now, const struct roster_totals *totals,
                   struct roster_entry *entry)
 {
     becalm_ns passed = becalm_ns_max(becalm_ns_since(now, rates->told_at), BECALM_MS);
+    const struct roster_totals *told = &rates->told;
     snprintf(entry->version, sizeof entry->version, "%s", becalm_version());
     (void)gethostname(entry->name, sizeof entry->name - 1);
-    entry->calls_milli = (calls - rates->calls) * 1000 * 1000 / (passed / BECALM_MS);
-    entry->retries_milli = (retries - rates->retries) * 1000 * 1000 / (passed / BECALM_MS);
+    entry->calls_milli = rate_of(totals->calls, told->calls, passed);
+    entry->retries_milli = rate_of(totals->retries, told->retries, passed);
+    entry->shared_calls_milli = rate_of(totals->shared_calls, told->shared_calls, passed);
+    entry->shared_retries_milli = rate_of(totals->shared_retries, told->shared_retries, passed);
     entry->up_seconds = becalm_ns_since(now, rates->begun_at) / BECALM_S;
-    rates->calls = calls;
-    rates->retries = retries;
-    rates->told_at = now;
+    roster_rates_begin(rates, now, totals);
 }
 
 /* ------------------------------------------------------------------------------------------------------- reading */
@@ -79,24 +101,29 @@ static bool number_take(uint64_t *to, const char *text, size_t length)
 
 bool roster_parse(const char *line, size_t length, struct roster_entry *entry)
 {
-    const char *field[FIELDS];
-    size_t size[FIELDS];
+    const char *field[FIELDS_NOW];
+    size_t size[FIELDS_NOW];
     uint32_t count = 0;
     const char *end = line + length;
-    while (line <= end && count < FIELDS) {
+    while (line <= end && count < FIELDS_NOW) {
         const char *space = memchr(line, ' ', (size_t)(end - line));
         field[count] = line;
         size[count++] = (size_t)((space == NULL ? end : space) - line);
         line = space == NULL ? end + 1 : space + 1;
     }
     memset(entry, 0, sizeof *entry);
-    uint64_t *const number[] = {&entry->calls_milli, &entry->retries_milli, &entry->budgets, &entry->degraded,
-                                &entry->up_seconds};
-    bool right = count == FIELDS && line > end && word_take(entry->id, field[0], size[0]) &&
+    uint64_t *const number[] = {
+        &entry->calls_milli,        &entry->retries_milli,       &entry->budgets, &entry->degraded, &entry->up_seconds,
+        &entry->shared_calls_milli, &entry->shared_retries_milli};
+    bool right = (count == FIELDS || count == FIELDS_NOW) && word_take(entry->id, field[0], size[0]) &&
                  number_take(&entry->age_ms, field[1], size[1]) && word_take(entry->name, field[2], size[2]) &&
                  word_take(entry->version, field[3], size[3]) && word_take(entry->policy, field[4], size[4]);
-    for (uint32_t i = 0; right && i < 5; i++) {
+    for (uint32_t i = 0; right && 5 + i < count; i++) {
         right = number_take(number[i], field[5 + i], size[5 + i]);
+    }
+    if (count == FIELDS) {
+        entry->shared_calls_milli = entry->calls_milli;
+        entry->shared_retries_milli = entry->retries_milli;
     }
     return right;
 }
@@ -166,8 +193,9 @@ static void line_write(struct roster *roster, char *line, size_t size)
     word_put(e.version, told.version);
     word_put(e.policy, told.policy);
     memcpy(roster->id, e.id, sizeof roster->id);
-    snprintf(line, size, "%s %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, e.name, e.version,
-             e.policy, e.calls_milli, e.retries_milli, e.budgets, e.degraded, e.up_seconds);
+    snprintf(line, size, "%s %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+             e.name, e.version, e.policy, e.calls_milli, e.retries_milli, e.budgets, e.degraded, e.up_seconds,
+             e.shared_calls_milli, e.shared_retries_milli);
 }
 
 static bool send_line(struct roster *roster, struct redis_command *command, const char *line, bool reads)

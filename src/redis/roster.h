@@ -21,19 +21,31 @@ struct roster_entry {
     uint64_t budgets;  /* that it shares */
     uint64_t degraded; /* of these, without a lease */
     uint64_t up_seconds;
+    uint64_t shared_calls_milli; /* of those above, what the shared budgets are about */
+    uint64_t shared_retries_milli;
     uint64_t age_ms; /* how long ago it has told */
 };
 
-/* What was counted when it was last told, and when. */
-struct roster_rates {
+/* Totals that only grow. */
+struct roster_totals {
     uint64_t calls;
     uint64_t retries;
+    uint64_t shared_calls; /* of these, by targets that share a budget */
+    uint64_t shared_retries;
+};
+void roster_count(struct roster_totals *, uint64_t calls, uint64_t retries, bool shared);
+
+/* What was counted when it was last told, and when. */
+struct roster_rates {
+    struct roster_totals told;
     becalm_ns told_at;
     becalm_ns begun_at;
 };
+/* From here on: another policy may count other targets, and what they counted before is not of this moment. */
+void roster_rates_begin(struct roster_rates *, becalm_ns now, const struct roster_totals *);
 /* Fills in what each process says of itself: version, machine, how long it has been there, and the rates since the last
- * time, of totals that only grow. */
-void roster_rates(struct roster_rates *, becalm_ns now, uint64_t calls, uint64_t retries, struct roster_entry *);
+ * time. */
+void roster_rates(struct roster_rates *, becalm_ns now, const struct roster_totals *, struct roster_entry *);
 
 struct roster;
 struct roster_options {
@@ -54,7 +66,8 @@ void roster_free(struct roster *);
 uint32_t roster_look(struct roster *, const struct roster_entry **, becalm_ns *read_at);
 const char *roster_error(const struct roster *); /* what the store said to it; "": nothing is wrong */
 
-/* One line of who.lua's answer. False: it is none. */
+/* One line of who.lua's answer. False: it is none. What a newer version tells at its end is not looked at, and an older
+ * one tells nothing of shared budgets: then all of its calls count as such. */
 bool roster_parse(const char *line, size_t length, struct roster_entry *);
 
 #endif

@@ -505,7 +505,8 @@ static bool has_store_fault(const struct scenario *plan)
 {
     bool has = false;
     for (uint32_t i = 0; i < plan->fault_count; i++) {
-        has |= plan->faults[i].kind == FAULT_STORE;
+        enum fault_kind kind = plan->faults[i].kind;
+        has |= kind == FAULT_STORE || kind == FAULT_KILL_STORE || kind == FAULT_HANG_STORE || kind == FAULT_EMPTY_STORE;
     }
     return has;
 }

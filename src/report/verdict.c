@@ -164,7 +164,7 @@ static void put_success(const struct verdict *v)
     }
     fputs(v->plan->fault_count > 0 ? "In the fault " : "In all ", v->out);
     if (success_of(v, best) == 0) {
-        fputs(figures_has_connections(v->plan) ? "nobody is connected. " : "no call succeeds. ", v->out);
+        fputs(figures_has_connections(v->plan) ? "no client is connected. " : "no call succeeds. ", v->out);
         return;
     }
     chart_share(success_of(v, best), text, sizeof text);

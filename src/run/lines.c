@@ -17,7 +17,7 @@ void lines_free(struct lines *lines)
     (void)pthread_mutex_destroy(&lines->mutex);
 }
 
-/* In the child of a fork: who waited here are threads of the parent's, and one of them may have had the lock. */
+/* In the child of a fork: the waiting threads are the parent's, and one of them may have had the lock. */
 static void lines_empty(struct lines *lines)
 {
     struct becalm_queue *queue = &lines->queue;

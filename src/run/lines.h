@@ -3,18 +3,19 @@
 #define BECALM_RUN_LINES_H
 
 /* The lines in which calls of any thread wait for one target: for a slot of its limit (becalm/gate.h), and for a host
- * that restarts (becalm/restart.h). Each call belongs to its own thread; whoever frees a slot, or finds a host back,
- * calls the next ones and wakes their threads. One lock for all of it, which nobody takes while slots are free. */
+ * that restarts (becalm/restart.h). Each call belongs to its own thread; a thread that frees a slot, or finds a host
+ * back, calls the next ones and wakes their threads. One lock guards all of it, and no thread takes it while slots
+ * are free. */
 
 #include <becalm/call.h>
 
 #include <pthread.h>
 #include <sys/types.h>
 
-/* Who waits: request.owner of its call. */
+/* A waiting call: request.owner of it. */
 struct line_owner {
-    /* It was called: its thread must feed it SERVE. With the lock, in whatever thread; `from` is whatever that one gave
-     * to lines_serve(). */
+    /* The call may go on: its thread must feed it SERVE. With the lock held, in any thread; `from` is the pointer that
+     * the thread gave to lines_serve(). */
     void (*wake)(struct line_owner *, const void *from);
 };
 
@@ -63,7 +64,7 @@ static inline void lines_step(struct lines *lines, struct becalm_call *call, con
 }
 
 /* After a step with DO_SERVE or DO_PARK; after becalm_call_accepted() said so (PARK); and when
- * lines_parking_wake_at() has come (PARK): calls whoever need not wait any longer, for a slot, or for the host of
+ * lines_parking_wake_at() has come (PARK): calls those that need not wait any longer, for a slot, or for the host of
  * `call`. */
 void lines_serve(struct lines *, const struct becalm_call *call, unsigned flags, const struct becalm_moment *,
                  const void *from);
@@ -71,7 +72,7 @@ void lines_serve(struct lines *, const struct becalm_call *call, unsigned flags,
 /* When to look at the line again in which this call waits for a host. */
 becalm_ns lines_parking_wake_at(struct lines *, const struct becalm_call *, becalm_ns now);
 
-/* Waits until nobody is at work in there any more: who has called this thread may still be on its way out. */
+/* Waits until no thread is at work in there any more: the thread that called this one may still be on its way out. */
 void lines_pass(struct lines *);
 
 #endif

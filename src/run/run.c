@@ -83,7 +83,7 @@ struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options
         goto fail;
     }
     if (guard->policy.lease.enabled) {
-        wrong = (struct becalm_complaint){"lease", "enabled must be false: nobody here asks the store"};
+        wrong = (struct becalm_complaint){"lease", "enabled must be false: becalm_run() asks no store"};
         goto fail;
     }
     if (guard->options.hosts > BECALM_HOSTS_MAX) {
@@ -193,10 +193,10 @@ static struct becalm_moment moment(struct becalm_guard *guard)
     };
 }
 
-/* What a wait ends with. */
+/* How a wait ends. */
 enum woken { WOKEN_BY_TIME, WOKEN_BY_LINE, WOKEN_BY_CANCEL };
 
-/* Waits until `at`, or for the bell of who may be called or cancelled. Waking up early does no harm, the engine looks
+/* Waits until `at`, or for the bell that a call or a cancel rings. Waking up early does no harm, the engine looks
  * at the time itself. */
 static enum woken bell_wait(struct runner *runner, struct bell *bell, becalm_ns at)
 {
@@ -233,7 +233,7 @@ static struct bell *bell_of(struct runner *runner)
     return runner->cancel != NULL ? &runner->cancel->bell : &runner->own;
 }
 
-/* Somebody has called this one. */
+/* Another thread has called this one. */
 static void runner_wake(struct line_owner *owner, const void *from)
 {
     struct runner *runner = (struct runner *)(void *)owner; /* its first member */

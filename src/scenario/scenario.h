@@ -103,9 +103,13 @@ enum fault_kind {
     FAULT_PARTITION,
     FAULT_SURGE,
     FAULT_STORE,
-    FAULT_SWALLOW
+    FAULT_SWALLOW,
+    FAULT_LOSE_CONNECTIONS,
+    FAULT_KILL_STORE,
+    FAULT_HANG_STORE,
+    FAULT_EMPTY_STORE
 };
-#define FAULT_KIND_COUNT (FAULT_SWALLOW + 1)
+#define FAULT_KIND_COUNT (FAULT_EMPTY_STORE + 1)
 extern const char *const scenario_fault_words[]; /* as files write them, in this order; ends with NULL */
 
 struct scenario_fault {
@@ -115,8 +119,9 @@ struct scenario_fault {
     becalm_ns at;
     becalm_ns length;
     uint32_t ppm;          /* capacity left; share of errors, hangs, callers cut off */
-    uint32_t count;        /* hosts: bad, or killed */
+    uint32_t count;        /* hosts: bad, or killed; connections that are lost */
     becalm_ns latency;     /* added; of a store, BECALM_NEVER: it is away */
+    becalm_ns age;         /* of the file that a killed store comes back with; BECALM_NEVER: there is none */
     becalm_ns each;        /* rolling: how long each host is down */
     becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
     bool silent;           /* callers cut off: what they send vanishes, instead of being refused at once */
@@ -148,6 +153,8 @@ struct scenario {
     becalm_ns link_deviation;
     uint32_t loss_ppm; /* of all messages */
     uint32_t pool_max; /* connections of one proxy to one host; 0: connections are not modelled; UINT32_MAX: any */
+    bool shared;       /* HTTP/2: attempts share them ... */
+    uint32_t streams;  /* ... at most so many at once */
     const struct scenario_link *links;
     uint32_t link_count;
     const struct scenario_service *services;

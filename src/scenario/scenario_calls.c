@@ -138,14 +138,14 @@ static void reach_check(struct calls *c)
         const struct yaml_node *key = r->services->key[i];
         if (c->state[i] != REACHED) {
             becalm_diag_add(r->l.diags, BECALM_WARNING, r->l.name, key->line, key->column, "no-effect",
-                            "nobody calls %.64s: no client, and no service that is called", key->text);
+                            "no caller of %.64s: no client, and no service that is called", key->text);
         }
     }
     for (uint32_t i = 0; r->l.diags->errors == 0 && i < plan->fault_count; i++) {
         const struct yaml_node *key = r->faults->key[i];
         uint32_t hit = scenario_find(plan, plan->faults[i].service);
         if (hit != SCENARIO_NONE && c->state[hit] != REACHED) {
-            loader_error(&r->l, key->line, key->column, "conflict", "%.64s hits %.64s, which nobody calls", key->text,
+            loader_error(&r->l, key->line, key->column, "conflict", "%.64s hits %.64s, which has no caller", key->text,
                          plan->faults[i].service);
         }
     }

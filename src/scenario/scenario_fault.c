@@ -7,17 +7,20 @@
 
 #define WORDS                                                                                                      \
     "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge, " \
-    "store or swallow"
+    "store, swallow, loseConnections, killStore, hangStore or emptyStore"
 
-const char *const scenario_fault_words[] = {"capacity",   "errors",  "dead",      "latency", "hangs",     "badHosts",
-                                            "cutCallers", "refuse",  "killHosts", "rolling", "partition", "surge",
-                                            "store",      "swallow", NULL}; /* in the order of the enum */
+const char *const scenario_fault_words[] = {
+    "capacity",        "errors",    "dead",      "latency",    "hangs", "badHosts", "cutCallers",
+    "refuse",          "killHosts", "rolling",   "partition",  "surge", "store",    "swallow",
+    "loseConnections", "killStore", "hangStore", "emptyStore", NULL}; /* in the order of the enum */
 
 /* A fault that is switched off is none. */
 static bool is_off(const struct scenario_fault *fault, const struct fault_keys *keys)
 {
     return (fault->kind == FAULT_DEAD && !keys->dead) || (fault->kind == FAULT_REFUSE && !keys->refuse) ||
-           (fault->kind == FAULT_PARTITION && !keys->partition) || (fault->kind == FAULT_SWALLOW && !keys->swallow);
+           (fault->kind == FAULT_PARTITION && !keys->partition) || (fault->kind == FAULT_SWALLOW && !keys->swallow) ||
+           (fault->kind == FAULT_HANG_STORE && !keys->hang_store) ||
+           (fault->kind == FAULT_EMPTY_STORE && !keys->empty_store);
 }
 
 static bool fault_choose(struct loader *l, struct scenario_fault *fault, const struct fault_keys *keys,
@@ -46,8 +49,11 @@ static bool fault_choose(struct loader *l, struct scenario_fault *fault, const s
                  : fault->kind == FAULT_ERRORS ? keys->errors
                  : fault->kind == FAULT_HANG   ? keys->hangs
                                                : keys->cut_callers;
-    fault->count = fault->kind == FAULT_KILL_HOSTS ? keys->kill_hosts : keys->bad_hosts;
+    fault->count = fault->kind == FAULT_KILL_HOSTS         ? keys->kill_hosts
+                   : fault->kind == FAULT_LOSE_CONNECTIONS ? keys->lose_connections
+                                                           : keys->bad_hosts;
     fault->latency = fault->kind == FAULT_STORE ? keys->store : keys->latency;
+    fault->age = keys->kill_store;
     fault->each = keys->rolling;
     fault->factor_milli = keys->surge;
     return true;
@@ -140,6 +146,12 @@ static void victim_check(struct reading *r, const struct scenario_fault *fault, 
         loader_error(&r->l, key->line, key->column, "conflict",
                      "%.64s cuts the capacity of %.64s, which has any number of workers; give it workers", fault->name,
                      service->name);
+    }
+    if (fault->kind == FAULT_LOSE_CONNECTIONS && r->file->scenario.pool_max == 0) {
+        loader_error(&r->l, key->line, key->column, "conflict",
+                     "%.64s loses connections, but there are none in this world; write pool: {maxPerHost: any}, or "
+                     "protocol: h2",
+                     fault->name);
     }
     if ((fault->kind == FAULT_BAD_HOSTS || fault->kind == FAULT_KILL_HOSTS) && fault->count > service->hosts) {
         loader_error(&r->l, key->line, key->column, "conflict", "%s is %u, but %.64s has %u host%s",

@@ -305,6 +305,21 @@ static char *name_from_path(struct arena *arena, const char *path)
     return name;
 }
 
+/* Who shares connections has some. */
+static void streams_check(struct reading *r, const struct yaml_node *root)
+{
+    struct scenario *scenario = &r->file->scenario;
+    const struct yaml_node *pool = value_of(root, "pool");
+    const struct yaml_node *streams = pool == NULL ? NULL : value_of(pool, "streams");
+    if (streams != NULL && !scenario->shared) {
+        loader_error(&r->l, streams->line, streams->column, "conflict",
+                     "pool.streams are those of HTTP/2; write protocol: h2");
+    }
+    if (scenario->shared && scenario->pool_max == 0) {
+        scenario->pool_max = UINT32_MAX;
+    }
+}
+
 static bool top_load(struct reading *r, const struct yaml_node *root)
 {
     static const char *const beside[] = {"services", "clients", "faults", "links", "policies", NULL};
@@ -316,10 +331,12 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     scenario->attempts = 4;
     scenario->timeout = BECALM_S;
     scenario->link = BECALM_MS / 2;
+    scenario->streams = 100; /* as pool.streams of a policy */
     if (scenario->name == NULL) {
         return loader_no_memory(&r->l);
     }
     (void)apply_mapping(&r->l, &place, root);
+    streams_check(r, root);
     length_check(r, root);
     deviation_check(r, root);
     r->services = named(&r->l, root, "services", SCENARIO_SERVICES_MAX);

@@ -13,6 +13,7 @@
 static const char *const hang_words[] = {"all", "first", NULL};
 static const char *const role_words[] = {"library", "sidecar", "gateway", NULL};
 static const char *const order_words[] = {"fifo", "lifo", NULL};
+static const char *const protocol_words[] = {"h1", "h2", NULL};
 
 #define ROW struct scenario
 static const struct schema_key top[] = {
@@ -27,6 +28,10 @@ static const struct schema_key top[] = {
     {"link.deviation", FIELD(DURATION, link_deviation), RANGE(0, 10 * BECALM_S), .sentence = "standard deviation of that"},
     {"pool.maxPerHost", FIELD(INTEGER, pool_max), RANGE(1, MILLION), .word = "any", .stands_for = UINT32_MAX,
      .sentence = "connections of one proxy to one host; written, connections are part of the world"},
+    {"pool.streams", FIELD(INTEGER, streams), RANGE(1, MILLION),
+     .sentence = "protocol h2: attempts that share a connection at most"},
+    {"protocol", FIELD(EITHER, shared), .words = protocol_words,
+     .sentence = "h2: attempts share connections, as streams of HTTP/2; connections are part of the world then"},
     {"link.loss", FIELD(PERCENT, loss_ppm), RANGE(0, MILLION), .sentence = "of all messages, which vanish"},
 };
 #undef ROW
@@ -38,7 +43,7 @@ static const struct schema_key service[] = {
     {"hosts", FIELD(INTEGER, hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "behind a balancer"},
     {"queue.max", FIELD(INTEGER, queue_max), RANGE(0, 100 * MILLION), .word = "none", .stands_for = UINT32_MAX,
      .sentence = "requests that wait at one host; more are refused"},
-    {"queue.expiry", FIELD(BOOLEAN, expiry), .sentence = "whether what nobody waits for any more is left out"},
+    {"queue.expiry", FIELD(BOOLEAN, expiry), .sentence = "whether requests whose caller has given up are left out"},
     {"queue.order", FIELD(EITHER, lifo), .words = order_words, .sentence = "who is served first"},
     {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether what has waited too long is refused"},
     {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
@@ -152,6 +157,12 @@ static const struct schema_key effect[] = {
     {"surge", FIELD(DECIMAL, surge), RANGE(1, 1000 * 1000), .scale = 1000, .sentence = "a client calls so many times as often"},
     {"store", FIELD(DURATION, store), RANGE(1, HOUR), .word = "away", .stands_for = BECALM_NEVER,
      .sentence = "added to each message to and from the store of its shared budget, or away"},
+    {"loseConnections", FIELD(INTEGER, lose_connections), RANGE(1, MILLION),
+     .sentence = "connections to it that break when it begins, with all that is on them"},
+    {"killStore", FIELD(DURATION, kill_store), RANGE(0, HOUR), .word = "empty", .stands_for = BECALM_NEVER,
+     .sentence = "the store of its shared budget dies, and is back from a file so old, or empty"},
+    {"hangStore", FIELD(BOOLEAN, hang_store), .sentence = "the store of its shared budget does nothing until it goes on"},
+    {"emptyStore", FIELD(BOOLEAN, empty_store), .sentence = "the store of its shared budget forgets everything, once"},
 };
 #undef ROW
 /* clang-format on */

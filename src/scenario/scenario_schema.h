@@ -35,7 +35,11 @@ struct fault_keys {
     becalm_ns rolling;
     bool partition;
     uint32_t surge;
-    becalm_ns store; /* BECALM_NEVER: away */
+    becalm_ns store;      /* BECALM_NEVER: away */
+    becalm_ns kill_store; /* BECALM_NEVER: it comes back empty */
+    bool hang_store;
+    bool empty_store;
+    uint32_t lose_connections;
 };
 
 extern const struct schema schema_scenario;          /* struct scenario */

@@ -2,9 +2,17 @@
 #include "world_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The store of shared budgets, and the callers that lease from it. What is asked, granted and spent is the engine's to
- * say; here are only the messages, and a store that can be away or slow. */
+ * say; here are only the messages, a store that can be away, slow, dead or stopped, and connections to it. A connection
+ * is lost as src/redis loses it: when the store dies, or when a stopped one has not answered for a second; and it is
+ * made anew with the same waits. */
+
+#define TIMEOUT   BECALM_S
+#define WAIT_BASE (200 * BECALM_MS)
+#define WAIT_CAP  (2 * BECALM_S)
+#define LOOK      (5 * BECALM_MS) /* at what lies in front of a store that is stopped */
 
 /* A caller that leases. */
 struct tenant {
@@ -14,11 +22,21 @@ struct tenant {
     uint32_t budget; /* world_target() */
     bool degraded;   /* as last seen, and since when */
     becalm_ns degraded_since;
+    becalm_ns asks_at;
+    uint32_t link;  /* the number of its connection */
+    uint32_t tries; /* to make one, since the store last answered */
+    bool linked;
+    bool parting; /* the goodbye of the name before is not answered: nothing else is asked */
+    bool has_goodbye;
+    struct becalm_lease_request goodbye;
 };
 
 /* A message between a caller and the store. */
 struct letter {
     uint32_t tenant;
+    uint32_t link; /* an answer on another connection than the present one is heard by nobody */
+    bool goodbye;
+    bool waits; /* in front of a store that is stopped */
     struct becalm_lease_request request;
     struct becalm_lease_answer answer;
 };
@@ -29,7 +47,8 @@ bool stores_make(struct world *w)
     stores->tenants.item = sizeof(struct tenant);
     stores->letters.item = sizeof(struct letter);
     stores->budget = calloc(world_target(w->plan, w->plan->service_count, 0), sizeof(struct becalm_lease_store *));
-    return stores->budget != NULL;
+    stores->saved = calloc(world_target(w->plan, w->plan->service_count, 0), sizeof(struct becalm_lease_store *));
+    return stores->budget != NULL && stores->saved != NULL;
 }
 
 void stores_free(struct world *w)
@@ -37,6 +56,7 @@ void stores_free(struct world *w)
     pool_free(&w->stores.tenants);
     pool_free(&w->stores.letters);
     free(w->stores.budget);
+    free(w->stores.saved);
 }
 
 static struct tenant *tenant_at(const struct world *w, uint32_t id)
@@ -49,12 +69,12 @@ static struct letter *letter_at(const struct world *w, uint32_t id)
     return pool_at(&w->stores.letters, id);
 }
 
-/* A budget has room for every caller of its service, as far as such a store goes. */
+/* A budget has room for every caller of its service and the names that it had before, as far as such a store goes. */
 static bool budget_make(struct world *w, uint32_t budget, uint32_t service)
 {
     uint64_t callers = 0;
     for (uint32_t i = 0; i < w->hop_count; i++) {
-        callers += w->hop[i].to == service ? w->hop[i].callers : 0;
+        callers += w->hop[i].to == service ? 4 * (uint64_t)w->hop[i].callers : 0;
     }
     uint32_t places = callers < BECALM_LEASE_INSTANCES_MAX ? (uint32_t)callers : BECALM_LEASE_INSTANCES_MAX;
     void *memory = slab_take(&w->memory, becalm_lease_store_bytes(places));
@@ -78,6 +98,8 @@ bool tenant_add(struct world *w, const struct hop *hop, uint32_t kind, struct be
         .budget = budget,
         .degraded = true,
         .degraded_since = w->clock.now,
+        .linked = true,
+        .asks_at = w->clock.now,
     };
     w->result->service[hop->to].shared.instances++;
     clock_plan(&w->clock, (struct event){.at = w->clock.now, .kind = TENANT_ASKS, .id = id});
@@ -111,32 +133,222 @@ static void letter_send(struct world *w, uint32_t id, enum event_kind kind)
     clock_plan(&w->clock, (struct event){.at = w->clock.now + takes, .kind = kind, .id = id});
 }
 
-void tenant_asks(struct world *w, uint32_t id)
+static void letter_write(struct world *w, const struct letter *letter)
 {
-    struct tenant *tenant = tenant_at(w, id);
-    struct becalm_moment at = {.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
-    struct letter letter = {.tenant = id};
-    bool sends = becalm_lease_ask(tenant->lease, tenant->policy, &at, &letter.request);
-    tenant_watch(w, tenant);
-    clock_plan(&w->clock, (struct event){.at = becalm_lease_ask_at(tenant->lease), .kind = TENANT_ASKS, .id = id});
-    if (!sends) {
-        return;
-    }
     uint32_t sent = pool_take(&w->stores.letters);
     if (sent == NOTHING) {
         w->no_memory = true;
         return;
     }
-    w->result->service[tenant->service].shared.asked++;
-    *letter_at(w, sent) = letter;
+    *letter_at(w, sent) = *letter;
     letter_send(w, sent, STORE_ASKED);
+}
+
+static void tenant_looks(struct world *w, uint32_t id)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    struct becalm_moment at = {.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
+    struct letter letter = {.tenant = id, .link = tenant->link};
+    bool sends = false;
+    if (tenant->linked && !tenant->parting) {
+        sends = becalm_lease_ask(tenant->lease, tenant->policy, &at, &letter.request);
+    } else {
+        becalm_lease_tend(tenant->lease, tenant->policy, &at);
+    }
+    tenant_watch(w, tenant);
+    if (sends) {
+        w->result->service[tenant->service].shared.asked++;
+        letter_write(w, &letter);
+    }
+}
+
+/* Now, and then when the lease says so: what was planned before is void. */
+static void tenant_turns(struct world *w, uint32_t id)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    tenant_looks(w, id);
+    tenant->asks_at = becalm_lease_ask_at(tenant->lease);
+    clock_plan(&w->clock, (struct event){.at = tenant->asks_at, .kind = TENANT_ASKS, .id = id});
+}
+
+void tenant_asks(struct world *w, uint32_t id)
+{
+    if (tenant_at(w, id)->asks_at == w->clock.now) {
+        tenant_turns(w, id);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------- connections */
+
+static becalm_ns link_time(struct world *w, uint32_t ways)
+{
+    struct dist latency = latency_dist(w->plan, w->plan->link);
+    becalm_ns takes = 0;
+    for (uint32_t i = 0; i < ways; i++) {
+        takes += dist_draw(&w->tables, &latency, &w->policy_state);
+    }
+    return takes;
+}
+
+static void tenant_plans(struct world *w, uint32_t id, becalm_ns wait, enum event_kind kind)
+{
+    clock_plan(&w->clock, (struct event){.at = becalm_ns_after(w->clock.now, wait),
+                                         .kind = kind,
+                                         .id = id,
+                                         .generation = tenant_at(w, id)->link});
+}
+
+/* It could not be made, or it is lost: another one after a wait. */
+static void tenant_tries_again(struct world *w, uint32_t id)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    struct becalm_backoff_policy backoff;
+    struct becalm_wait wait;
+    becalm_backoff_defaults(&backoff);
+    backoff.base = WAIT_BASE;
+    backoff.cap = WAIT_CAP;
+    tenant->link++;
+    becalm_backoff_wait(&backoff,
+                        &(struct becalm_backoff_draw){
+                            .n = ++tenant->tries, .hint = BECALM_NEVER, .random = becalm_rand_next(&w->policy_state)},
+                        &wait);
+    tenant_plans(w, id, wait.wait, TENANT_CONNECTS);
+}
+
+void tenant_loses(struct world *w, uint32_t id, uint32_t link)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    struct becalm_moment at = {.now = w->clock.now, .random = becalm_rand_next(&w->policy_state)};
+    struct becalm_lease_request goodbye;
+    if (tenant->link != link) {
+        return;
+    }
+    if (tenant->linked && becalm_lease_lost(tenant->lease, tenant->policy, &at, &goodbye)) {
+        tenant->has_goodbye = true;
+        tenant->goodbye = goodbye;
+    }
+    tenant->linked = tenant->parting = false;
+    tenant_watch(w, tenant);
+    tenant_tries_again(w, id);
+}
+
+/* A store that is stopped is connected to by its system, but greets nobody. */
+void tenant_connects(struct world *w, uint32_t id, uint32_t link)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    if (tenant->link != link) {
+        return;
+    }
+    if (w->service[tenant->service].store_dead) {
+        tenant_plans(w, id, link_time(w, 2), TENANT_LOSES);
+        return;
+    }
+    tenant_plans(w, id, link_time(w, 4), TENANT_LINKED);
+    tenant_plans(w, id, TIMEOUT, TENANT_LOSES);
+}
+
+void tenant_linked(struct world *w, uint32_t id, uint32_t link)
+{
+    struct tenant *tenant = tenant_at(w, id);
+    if (tenant->link != link || tenant->linked) {
+        return;
+    }
+    if (w->service[tenant->service].store_hangs) {
+        tenant_plans(w, id, LOOK, TENANT_LINKED);
+        return;
+    }
+    tenant->linked = true;
+    tenant->link++; /* the time to greet is no limit any more */
+    tenant->parting = tenant->has_goodbye;
+    if (tenant->has_goodbye) {
+        tenant->has_goodbye = false;
+        tenant_plans(w, id, TIMEOUT, TENANT_LOSES);
+        letter_write(w,
+                     &(struct letter){.tenant = id, .link = tenant->link, .goodbye = true, .request = tenant->goodbye});
+    } else {
+        tenant_turns(w, id);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- what befalls it */
+
+static void budgets_each(struct world *w, uint32_t service, void (*change)(struct world *, uint32_t budget))
+{
+    uint32_t end = world_target(w->plan, service + 1, 0);
+    for (uint32_t i = world_target(w->plan, service, 0); i < end; i++) {
+        if (w->stores.budget[i] != NULL) {
+            change(w, i);
+        }
+    }
+}
+
+static void budget_empty(struct world *w, uint32_t budget)
+{
+    struct becalm_lease_store *store = w->stores.budget[budget];
+    (void)becalm_lease_store_init(store, store->size);
+}
+
+static void budget_save(struct world *w, uint32_t budget)
+{
+    const struct becalm_lease_store *store = w->stores.budget[budget];
+    size_t bytes = becalm_lease_store_bytes(store->size);
+    if (w->stores.saved[budget] == NULL) {
+        w->stores.saved[budget] = slab_take(&w->memory, bytes);
+    }
+    if (w->stores.saved[budget] == NULL) {
+        w->no_memory = true;
+        return;
+    }
+    memcpy(w->stores.saved[budget], store, bytes);
+}
+
+static void budget_restore(struct world *w, uint32_t budget)
+{
+    if (w->stores.saved[budget] != NULL) {
+        memcpy(w->stores.budget[budget], w->stores.saved[budget],
+               becalm_lease_store_bytes(w->stores.budget[budget]->size));
+    }
+}
+
+void store_emptied(struct world *w, uint32_t service)
+{
+    budgets_each(w, service, budget_empty);
+}
+
+void store_saves(struct world *w, uint32_t fault)
+{
+    uint32_t service = scenario_find(w->plan, w->plan->faults[fault].service);
+    budgets_each(w, service, budget_save);
+}
+
+void store_killed(struct world *w, uint32_t service, bool on, bool has_file)
+{
+    w->service[service].store_dead = on;
+    if (!on) {
+        budgets_each(w, service, has_file ? budget_restore : budget_empty);
+        return;
+    }
+    for (uint32_t i = 0; i < w->stores.tenants.used; i++) {
+        if (tenant_at(w, i)->service == service && tenant_at(w, i)->linked) {
+            tenant_plans(w, i, link_time(w, 1), TENANT_LOSES);
+        }
+    }
 }
 
 void store_asked(struct world *w, uint32_t id)
 {
     struct letter *letter = letter_at(w, id);
     const struct tenant *tenant = tenant_at(w, letter->tenant);
-    bool away = w->service[tenant->service].store_latency == BECALM_NEVER;
+    const struct service *service = &w->service[tenant->service];
+    bool away = service->store_latency == BECALM_NEVER || service->store_dead;
+    if (service->store_hangs) {
+        if (!letter->waits && tenant->link == letter->link) {
+            tenant_plans(w, letter->tenant, TIMEOUT, TENANT_LOSES);
+        }
+        letter->waits = true;
+        clock_plan(&w->clock, (struct event){.at = w->clock.now + LOOK, .kind = STORE_ASKED, .id = id});
+        return;
+    }
     if (!away && becalm_lease_store_exchange(w->stores.budget[tenant->budget], tenant->policy, w->clock.now,
                                              &letter->request, &letter->answer)) {
         letter_send(w, id, TENANT_ANSWERED);
@@ -149,9 +361,17 @@ void tenant_answered(struct world *w, uint32_t id)
 {
     const struct letter *letter = letter_at(w, id);
     struct tenant *tenant = tenant_at(w, letter->tenant);
-    bool heard = becalm_lease_answer(tenant->lease, w->clock.now, &letter->answer);
-    w->result->service[tenant->service].shared.answered += heard;
-    tenant_watch(w, tenant);
+    if (tenant->link == letter->link && letter->goodbye) { /* now under the new name */
+        tenant->parting = false;
+        tenant->link++; /* it was in time */
+        tenant_turns(w, letter->tenant);
+    } else if (tenant->link == letter->link) {
+        bool heard = becalm_lease_answer(tenant->lease, w->clock.now, &letter->answer);
+        w->result->service[tenant->service].shared.answered += heard;
+        tenant->tries = 0;
+        tenant->link += letter->waits; /* a stopped store has answered in time */
+        tenant_watch(w, tenant);
+    }
     pool_give(&w->stores.letters, id);
 }
 

@@ -84,7 +84,7 @@ static void next_plan(struct world *w, uint32_t id)
                                          .generation = w->client[id].generation});
 }
 
-/* Who will call next and after that, if nobody else draws before: each time a gap, the caller, and an endpoint if there
+/* Which callers will call next, if no other draw comes before: each time a gap, the caller, and an endpoint if there
  * are any. A guess that is wrong costs a little time and nothing else. */
 static void callers_foresee(const struct world *w, uint32_t id)
 {

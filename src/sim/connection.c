@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who stays connected. A reconnection is a retry like any other, and there is one for every connection that a service
- * had when it fell: the herd. It waits by the policy's backoff and takes a place under the policy's limit, which is the
- * cap on connecting; it never gives up, and nothing else of the policy is asked. */
+/* Clients that stay connected. A reconnection is a retry like any other, and there is one for every connection that a
+ * service had when it fell: the herd. It waits by the policy's backoff and takes a place under the policy's limit,
+ * which is the cap on connecting; it never gives up, and nothing else of the policy is asked. */
 #include "world_internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct connection {
     enum connection_state state;
     uint32_t tries; /* since it broke */
     uint32_t falls; /* ACCEPTED: how often the service had fallen by then */
-    uint32_t next;  /* IN_LINE: who is behind it */
+    uint32_t next;  /* IN_LINE: the one behind it */
     becalm_ns previous;
     struct becalm_slot slot;
 };
@@ -113,7 +113,7 @@ void connection_tries(struct world *w, uint32_t client, uint32_t id)
     if (behind || is_anybody_connecting(w, client, caller)) {
         line_join(w, client, id);
     } else {
-        connection_waits(w, client, id); /* nobody is under way who could call it */
+        connection_waits(w, client, id); /* no connection is being made that could wake it */
     }
 }
 
@@ -167,7 +167,7 @@ void service_rises(struct world *w, uint32_t service)
 {
     struct world_service *counts = &w->result->service[service];
     if (w->service[service].plan->accept_max == SCENARIO_NONE) {
-        return; /* whatever comes, it bears */
+        return; /* it can take any number */
     }
     struct world_recovery *more = realloc(counts->recovery, (counts->recovery_count + 1) * sizeof *more);
     if (more == NULL) {
@@ -225,7 +225,7 @@ void connection_arrives(struct world *w, uint32_t client, uint32_t id)
         w->result->service[to].arrivals[second_of(w, w->clock.now)]++;
     }
     w->result->service[to].arrivals_fault += in_fault(w, w->clock.now);
-    becalm_ns time = 0; /* nobody listens: refused at once */
+    becalm_ns time = 0; /* no process listens: refused at once */
     if (!service_is_down(service) || is_falling(w, service)) {
         service_accepts(w, to);
     }

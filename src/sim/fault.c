@@ -17,6 +17,10 @@ void faults_begin(struct world *w)
         becalm_ns over_at = becalm_ns_after(fault->at, fault->length);
         clock_plan(&w->clock, (struct event){.at = fault->at, .kind = FAULT_TURNS, .id = i});
         clock_plan(&w->clock, (struct event){.at = over_at, .kind = FAULT_TURNS, .id = i});
+        if (fault->kind == FAULT_KILL_STORE && fault->age != BECALM_NEVER) {
+            becalm_ns saved_at = fault->at - becalm_ns_min(fault->age, fault->at);
+            clock_plan(&w->clock, (struct event){.at = saved_at, .kind = STORE_SAVES, .id = i});
+        }
     }
 }
 
@@ -58,7 +62,7 @@ static void surge(struct world *w, const struct scenario_fault *fault, bool on)
     }
 }
 
-/* Nobody gets through any more, or again: whoever is connected notices at once. */
+/* The network is cut, or works again: connected clients notice at once. */
 static void down_turns(struct world *w, uint32_t id, bool *fault, bool on)
 {
     bool was_down = service_is_down(&w->service[id]);
@@ -122,8 +126,24 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
     case FAULT_SWALLOW:
         service->swallows = on;
         break;
+    case FAULT_LOSE_CONNECTIONS:
+        if (on) {
+            connections_lost(w, index, fault->count);
+        }
+        break;
     case FAULT_STORE:
         service->store_latency = on ? fault->latency : 0;
+        break;
+    case FAULT_KILL_STORE:
+        store_killed(w, index, on, fault->age != BECALM_NEVER);
+        break;
+    case FAULT_HANG_STORE:
+        service->store_hangs = on;
+        break;
+    case FAULT_EMPTY_STORE:
+        if (on) {
+            store_emptied(w, index);
+        }
         break;
     }
     service_work(w, service);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a policy is made of, and for whom. */
+/* The inputs of a policy, and the hop that it is for. */
 struct making {
     const struct becalm_config *config;
     const struct scenario *plan;
     bool built_in;
 };
 
-/* Timeouts that nobody has written are the scenario's if the policy is built in. */
+/* If the policy is built in, timeouts that it does not set are the scenario's. */
 static void rules_policy(const struct making *m, const struct becalm_rules *rules, struct becalm_policy *policy)
 {
     becalm_rules_policy(m->config, rules, policy);

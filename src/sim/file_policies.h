@@ -15,9 +15,9 @@ struct file_policies {
     struct becalm_policy gate;
     struct becalm_policy *policy;           /* by world_target() */
     const struct becalm_policy **policy_to; /* NULL where `defaults:` count */
-    enum becalm_budget_level *level_to;     /* likewise, all of them */
-    bool *auto_to;                          /* likewise: is the limit's kind `auto`? */
-    struct becalm_policy *gate_policy;      /* likewise, of gates */
+    enum becalm_budget_level *level_to;     /* the same, for all of them */
+    bool *auto_to;                          /* the same: is the limit's kind `auto`? */
+    struct becalm_policy *gate_policy;      /* the same, for gates */
     const struct becalm_policy **gate_to;
 };
 

@@ -26,7 +26,7 @@ becalm_ns link_takes(struct world *w, const struct link *link)
 
 /* What a caller keeps about a target, made when it is first used. */
 
-/* Latencies matter to whoever hedges or has a deadline; they take more room than all the rest. */
+/* Only policies with hedges or deadlines use latencies, which take more memory than all the rest. */
 static bool needs_sketch(const struct world *w, const struct hop *hop, const struct becalm_policy *policy)
 {
     bool is_client = hop < &w->hop[w->plan->client_count];
@@ -81,7 +81,8 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         becalm_due_init(target->due = memory);
     }
     if (hop->is_gate && policy->max_retries > 0 && (memory = part(w, sizeof(struct becalm_losses))) != NULL) {
-        becalm_losses_init(target->losses = memory); /* callers that call for many others have one flow: nobody asks */
+        /* Only a gate tells clients apart: the calls of any other hop are one flow. */
+        becalm_losses_init(target->losses = memory);
     }
     if (hop->may_refuse && policy->restart.enabled && (memory = part(w, becalm_restart_bytes(hop->hosts))) != NULL) {
         target->restart = becalm_restart_init(memory, hop->hosts);
@@ -174,8 +175,8 @@ struct waiting {
     struct becalm_queue queue;
 };
 
-/* A queue takes more room than all the rest of a state, and most callers never need one: it is made when somebody might
- * have to wait. NULL: none, or no memory. */
+/* A queue takes more room than all the rest of a state, and most callers never need one: it is allocated when a call
+ * might have to wait. NULL: none, or no memory. */
 static struct becalm_queue *queue_of(struct world *w, struct state *state, const struct becalm_policy *policy)
 {
     struct becalm_target *target = &state->target;
@@ -206,7 +207,7 @@ uint32_t gate_waiting(const struct hop *hop)
 
 static void call_step(struct world *w, uint32_t id, uint32_t number, struct becalm_event *event);
 
-/* Who calls a gate: the caller that sent what came there, which may have given it up since. */
+/* The flow of a call at a gate: the caller that sent the request, which may have given it up since. */
 static uint64_t flow_of(const struct world *w, const struct attempt *attempt)
 {
     return attempt == NULL || attempt->call == NOTHING
@@ -664,7 +665,7 @@ static bool gate_make(struct world *w, uint32_t to)
         struct rules *rules = &hop->rules[kind];
         rules->policy = own != NULL ? *own : *options->gate_policy;
         rules->level = options->level_to == NULL ? options->level : options->level_to[first + kind];
-        rules->policy.lease.enabled = false; /* what it passes on is its callers', who have told of it */
+        rules->policy.lease.enabled = false; /* its calls are its callers' calls, which have reported them */
         if (!service->gate_retries) {
             retries_off(&rules->policy);
         }
@@ -745,7 +746,7 @@ void hops_free(struct world *w)
     for (uint32_t i = 0; i < w->hop_count; i++) {
         free(w->hop[i].state);
         free(w->hop[i].rules);
-        free(w->hop[i].pooled);
+        pooled_free(&w->hop[i]);
     }
     free(w->hop);
     slab_free(&w->memory);

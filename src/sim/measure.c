@@ -54,8 +54,9 @@ static void successes(const struct scenario *plan, const struct world_result *re
     measure->success_after_ppm = success(&phase[WORLD_AFTER]);
 }
 
-/* A max-min fair division of the calls that succeeded: every caller has the same, and who wants less leaves the rest to
- * the others. Takes out clients that want no more than their part, round by round; what is left shares evenly. */
+/* A max-min fair division of the calls that succeeded: every caller has the same, and a caller that wants less leaves
+ * the rest to the others. Takes out clients that want no more than their part, round by round; what is left shares
+ * evenly. */
 struct division {
     uint64_t left;    /* successes to be shared out */
     uint64_t callers; /* among so many */
@@ -125,7 +126,7 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
     return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* it had hardly any time */
 }
 
-/* Who calls whom, as numbers; services in an order in which callers come before those that they call. */
+/* The graph of calls, as numbers; services in an order in which callers come before those that they call. */
 struct graph {
     const struct scenario *plan;
     uint32_t *first; /* of each service its first place in `callee`; one more than there are services */
@@ -145,7 +146,7 @@ static uint32_t calls_count(const struct scenario *plan)
     return count;
 }
 
-/* Kahn's: whoever has no caller left comes next. A scenario has no circles. */
+/* Kahn's algorithm: a service without callers left comes next. A scenario has no cycles. */
 static void graph_sort(struct graph *graph, uint32_t *callers)
 {
     uint32_t services = graph->plan->service_count;
@@ -413,7 +414,7 @@ static void services_take(struct graph *graph, const struct world_result *result
     for (uint32_t i = 0; i < plan->service_count; i++) {
         const struct world_service *counts = &result->service[i];
         uint64_t reached = plan->fault_count > 0 ? counts->arrivals_fault : sum_of(counts->arrivals, result->seconds);
-        uint64_t refused = plan->fault_count > 0 ? counts->refused_fault : 0; /* without a fault, everybody listens */
+        uint64_t refused = plan->fault_count > 0 ? counts->refused_fault : 0; /* without a fault, every host listens */
         uint64_t offered = graph->offered_milli[i];
         measure->service[i].mean_ppm = offered == 0 ? MEASURE_NO_MEAN : share(reached * 1000, offered);
         measure->service[i].refused_ppm = offered == 0 ? MEASURE_NO_MEAN : share(refused * 1000, offered);

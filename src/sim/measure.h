@@ -49,7 +49,7 @@ struct measure {
     uint64_t success_in_fault_ppm;
     uint64_t success_after_ppm;  /* in the 60 s after it */
     uint64_t fairness_ppm;       /* of the calls that succeeded in the fault, or in all without one: how many would have
-                                    in a fair division too, in which every caller has the same and who wants less leaves
+                                    in a fair division too, in which every caller has the same and one that wants less leaves
                                     the rest; MEASURE_NO_SHARE: no two clients called then, or none had success */
     uint64_t failed_locally_ppm; /* of the calls in the window of the mean: refused before any attempt was sent */
     uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault; or MEASURE_TOO_SHORT */

@@ -87,7 +87,7 @@ becalm_ns reference_timeout(const struct scenario *plan)
     return becalm_ns_min(plan->timeout, TIMEOUT_MAX);
 }
 
-/* What the scenario says of every hop, whoever's policy it is; and the gate, which is always ours. */
+/* What the scenario sets for every hop, with any policy; and the gate, which is always ours. */
 static void settle(const struct scenario *plan, struct becalm_policy *hop, struct becalm_policy *gate)
 {
     becalm_ns timeout = reference_timeout(plan);

@@ -16,7 +16,7 @@ struct reference {
 const struct reference *reference_at(unsigned index);
 
 /* The names that "all" stands for: the policies that the scenario brings along, or else those above. NULL after the
- * last. The last one of a scenario's own is what it runs with when nobody asks; of the others ours, which is last too.
+ * last. The last one of a scenario's own is what it runs with by default; of the others ours, which is last too.
  */
 const char *reference_name(const struct scenario *, unsigned index);
 

@@ -139,7 +139,7 @@ static void hop_look(const struct world *w, const struct hop *hop, struct look *
     for (uint32_t caller = 0; caller < hop->callers; caller += step) {
         for (uint32_t kind = 0; kind < hop->kinds; kind++) {
             const struct state *state = hop->state[(size_t)caller * hop->kinds + kind];
-            if (state != NULL && state->used) { /* who has not called yet has lost nothing yet */
+            if (state != NULL && state->used) { /* a caller that has not called yet has lost nothing yet */
                 const struct becalm_policy *policy = &hop->rules[kind].policy;
                 target_look(w, &state->target, policy, look);
                 /* Of callers the mean is taken. A gate's is added up, and what endpoints share is there once. */

@@ -61,7 +61,7 @@ static void attempt_answer(struct world *w, uint32_t id, enum becalm_outcome_kin
                                          .generation = attempt->generation});
 }
 
-/* Nobody listens, or the way there says so. */
+/* No process listens there, or a fault on the way says so. */
 static void attempt_refuse(struct world *w, uint32_t id)
 {
     attempt_answer(w, id, BECALM_OUTCOME_REFUSED, BECALM_MARK_NONE);
@@ -377,7 +377,7 @@ static void row_read(struct world *w, const struct service *service, uint32_t id
                                          .generation = attempt->generation});
 }
 
-/* Whoever writes first after a read wins; the others have seen a version that is no more. */
+/* The caller that writes first after a read wins; the others have read an outdated version. */
 static bool row_write(struct service *service, const struct attempt *attempt)
 {
     bool current = attempt->version == service->version;
@@ -430,7 +430,7 @@ void arrival_count(struct world *w, const struct attempt *attempt, enum listener
     *(refused ? &counts->refused_fault : &counts->arrivals_fault) += in_fault(w, attempt->root_at);
 }
 
-/* Somebody has taken the connection: whoever was refused before wants to know. */
+/* A host has accepted the connection: callers that were refused before are told. */
 static void tell_accepted(struct world *w, uint32_t id)
 {
     const struct attempt *attempt = attempt_at(w, id);
@@ -462,7 +462,7 @@ void attempt_arrives(struct world *w, uint32_t id)
         row_read(w, service, id);
         return;
     }
-    if (attempt->has_read && attempt->call == NOTHING) { /* whoever has given up meanwhile does not write */
+    if (attempt->has_read && attempt->call == NOTHING) { /* a caller that has given up meanwhile does not write */
         attempt_give(w, id);
         return;
     }
@@ -516,7 +516,7 @@ void attempt_give_up(struct world *w, uint32_t id)
     const struct link *link = &w->hop[attempt->hop].link;
     bool on_its_way = attempt->stage == ATTEMPT_TRAVELS || attempt->stage == ATTEMPT_AT_GATE;
     attempt->call = NOTHING;
-    pooled_put(w, attempt, false);
+    pooled_put(w, attempt, POOLED_LEFT);
     if (attempt->stage == ATTEMPT_STREAMS) {
         answers_count(w, attempt, UINT64_MAX);
     }
@@ -657,7 +657,7 @@ static void head_comes(struct world *w, uint32_t id)
     call_head(w, attempt->call, attempt->slot, attempt->number, &outcome);
 }
 
-/* Nobody reads the answer that a gate passes on: it reads no further either. */
+/* The reader of an answer that a gate passes on has gone: the gate reads no further either. */
 static void gate_stops(struct world *w, uint32_t id)
 {
     struct attempt *attempt = attempt_at(w, id);
@@ -681,7 +681,7 @@ void attempt_ended(struct world *w, uint32_t id)
     uint32_t slot = attempt->slot;
     uint32_t number = attempt->number;
     answers_count(w, attempt, UINT64_MAX);
-    pooled_put(w, attempt, !cut);
+    pooled_put(w, attempt, cut ? POOLED_BROKEN : POOLED_CLEAN);
     attempt_give(w, id);
     if (call != NOTHING) {
         call_done(w, call, slot, number, &outcome);
@@ -709,7 +709,10 @@ void attempt_answered(struct world *w, uint32_t id)
         head_comes(w, id);
         return;
     }
-    pooled_put(w, attempt, !lost && !attempt->cut && outcome.kind != BECALM_OUTCOME_REFUSED);
+    pooled_put(w, attempt,
+               attempt->cut || outcome.kind == BECALM_OUTCOME_REFUSED ? POOLED_BROKEN
+               : lost                                                 ? POOLED_LEFT
+                                                                      : POOLED_CLEAN);
     if (attempt->body == BECALM_NEVER) {
         gate_stops(w, id);
         return;
@@ -722,6 +725,34 @@ void attempt_answered(struct world *w, uint32_t id)
     }
     if (call != NOTHING && !lost) {
         call_done(w, call, slot, number, &outcome);
+    }
+}
+
+/* Its connection is lost: whoever waits for it hears so now. What its host has of it goes on. */
+static void attempt_breaks(struct world *w, uint32_t id)
+{
+    const struct attempt *attempt = attempt_at(w, id);
+    struct becalm_outcome outcome = {.kind = BECALM_OUTCOME_BROKEN, .delivered = attempt->stage == ATTEMPT_STREAMS};
+    uint32_t call = attempt->call;
+    uint32_t slot = attempt->slot;
+    uint32_t number = attempt->number;
+    attempt_give_up(w, id);
+    if (call != NOTHING) {
+        call_at(w, call)->flight[slot] = NOTHING;
+        call_done(w, call, slot, number, &outcome);
+    }
+}
+
+void connections_lost(struct world *w, uint32_t service, uint32_t count)
+{
+    uint32_t used = w->attempts.used; /* what is sent again meanwhile has other connections */
+    pooled_lose(w, service, count);
+    for (uint32_t id = 0; id < used; id++) {
+        struct attempt *attempt = attempt_at(w, id);
+        if (attempt->doomed && attempt->connected) {
+            attempt->doomed = false;
+            attempt_breaks(w, id);
+        }
     }
 }
 

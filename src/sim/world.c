@@ -14,78 +14,47 @@ static bool is_of_attempt(const struct event *event)
            event->kind == ATTEMPT_CONNECTED || event->kind == ATTEMPT_NOT_CONNECTED || event->kind == ATTEMPT_ACCEPTED;
 }
 
+/* Each kind of event, the function that it calls, and with what of the event. */
+#define EVENTS(X)                                                             \
+    X(CLIENT_CALLS, client_calls, event->id, event->generation)               \
+    X(CALLER_CALLS, caller_calls, event->generation, event->id)               \
+    X(ATTEMPT_ARRIVES, attempt_arrives, event->id)                            \
+    X(ATTEMPT_SERVED, attempt_served, event->id)                              \
+    X(ATTEMPT_ANSWERED, attempt_answered, event->id)                          \
+    X(ATTEMPT_ENDED, attempt_ended, event->id)                                \
+    X(ATTEMPT_LEFT, attempt_left, event->id)                                  \
+    X(ATTEMPT_ACCEPTED, attempt_hears_accepted, event->id)                    \
+    X(ATTEMPT_DIALS, attempt_dials, event->id)                                \
+    X(ATTEMPT_CONNECTED, attempt_is_connected, event->id)                     \
+    X(ATTEMPT_NOT_CONNECTED, attempt_is_not_connected, event->id)             \
+    X(POOLED_SERVES, pooled_serves, event->id, event->generation)             \
+    X(LINE_WAKES, line_wakes, event->id, event->generation)                   \
+    X(CALL_WAKES, call_wakes, event->id, event->generation)                   \
+    X(FAULT_TURNS, fault_turns, event->id)                                    \
+    X(CONNECTION_TRIES, connection_tries, event->generation, event->id)       \
+    X(CONNECTION_ARRIVES, connection_arrives, event->generation, event->id)   \
+    X(CONNECTION_ANSWERED, connection_answered, event->generation, event->id) \
+    X(SERVICE_RISES, service_restarted, event->id)                            \
+    X(TENANT_ASKS, tenant_asks, event->id)                                    \
+    X(STORE_ASKED, store_asked, event->id)                                    \
+    X(TENANT_ANSWERED, tenant_answered, event->id)                            \
+    X(TENANT_CONNECTS, tenant_connects, event->id, event->generation)         \
+    X(TENANT_LINKED, tenant_linked, event->id, event->generation)             \
+    X(TENANT_LOSES, tenant_loses, event->id, event->generation)               \
+    X(STORE_SAVES, store_saves, event->id)
+
 static void happen(struct world *w, const struct event *event)
 {
     if (is_of_attempt(event) && attempt_at(w, event->id)->generation != event->generation) {
         return; /* its host was killed meanwhile */
     }
     switch (event->kind) {
-    case CLIENT_CALLS:
-        client_calls(w, event->id, event->generation);
+#define HAPPENS(kind, function, ...) \
+    case kind:                       \
+        function(w, __VA_ARGS__);    \
         break;
-    case CALLER_CALLS:
-        caller_calls(w, event->generation, event->id);
-        break;
-    case ATTEMPT_ARRIVES:
-        attempt_arrives(w, event->id);
-        break;
-    case ATTEMPT_SERVED:
-        attempt_served(w, event->id);
-        break;
-    case ATTEMPT_ANSWERED:
-        attempt_answered(w, event->id);
-        break;
-    case ATTEMPT_ENDED:
-        attempt_ended(w, event->id);
-        break;
-    case ATTEMPT_LEFT:
-        attempt_left(w, event->id);
-        break;
-    case ATTEMPT_ACCEPTED:
-        attempt_hears_accepted(w, event->id);
-        break;
-    case ATTEMPT_DIALS:
-        attempt_dials(w, event->id);
-        break;
-    case ATTEMPT_CONNECTED:
-        attempt_is_connected(w, event->id);
-        break;
-    case ATTEMPT_NOT_CONNECTED:
-        attempt_is_not_connected(w, event->id);
-        break;
-    case POOLED_SERVES:
-        pooled_serves(w, event->id, event->generation);
-        break;
-    case LINE_WAKES:
-        line_wakes(w, event->id, event->generation);
-        break;
-    case CALL_WAKES:
-        call_wakes(w, event->id, event->generation);
-        break;
-    case FAULT_TURNS:
-        fault_turns(w, event->id);
-        break;
-    case CONNECTION_TRIES:
-        connection_tries(w, event->generation, event->id);
-        break;
-    case CONNECTION_ARRIVES:
-        connection_arrives(w, event->generation, event->id);
-        break;
-    case CONNECTION_ANSWERED:
-        connection_answered(w, event->generation, event->id);
-        break;
-    case SERVICE_RISES:
-        service_restarted(w, event->id);
-        break;
-    case TENANT_ASKS:
-        tenant_asks(w, event->id);
-        break;
-    case STORE_ASKED:
-        store_asked(w, event->id);
-        break;
-    case TENANT_ANSWERED:
-        tenant_answered(w, event->id);
-        break;
+        EVENTS(HAPPENS)
+#undef HAPPENS
     }
 }
 
@@ -130,12 +99,16 @@ static bool ends_a_call(enum event_kind kind)
     case TENANT_ASKS:
     case STORE_ASKED:
     case TENANT_ANSWERED:
+    case TENANT_CONNECTS:
+    case TENANT_LINKED:
+    case TENANT_LOSES:
+    case STORE_SAVES:
         return false;
     }
     BECALM_UNREACHABLE();
 }
 
-/* The call that the answer is for; NOTHING: the event is no answer, or nobody waits for it. */
+/* The call that the answer is for; NOTHING: the event is no answer, or no call waits for it. */
 static uint32_t call_of(const struct world *w, const struct event *event)
 {
     return event != NULL && event->kind == ATTEMPT_ANSWERED ? attempt_at(w, event->id)->call : NOTHING;
@@ -253,6 +226,7 @@ int world_run(const struct scenario *plan, const struct world_options *options, 
     w.arrival_state = options->seed * 3 + 1;
     w.service_state = options->seed * 3 + 2;
     w.policy_state = options->seed * 3 + 3;
+    w.fault_state = options->seed * 3 + 4;
     dist_init(&w.tables);
     bool made = series_make(plan, result) && clock_make(&w.clock, becalm_ns_after(plan->length, WORLD_DRAIN)) &&
                 services_make(&w) && clients_make(&w) && stores_make(&w) && hops_make(&w) && effects_make(&w) &&

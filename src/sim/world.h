@@ -17,7 +17,7 @@ struct world_effects {
     uint64_t most;       /* the most often that one was */
 };
 
-/* A service is up again, and whoever was connected wants to be so again. */
+/* A service is up again, and its former clients reconnect. */
 struct world_recovery {
     becalm_ns at;
     uint64_t worst_100ms; /* the most connections that reached it in 100 ms */
@@ -41,7 +41,7 @@ struct world_sent {
 /* What happened, by the second. */
 struct world_service {
     uint64_t *arrivals; /* attempts that a host took */
-    uint64_t *refused;  /* attempts whose connection was refused: nobody listened, and no request was sent */
+    uint64_t *refused;  /* attempts whose connection was refused: no process listened, and no request was sent */
     uint64_t *retried;  /* retries sent to it */
     uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
     uint64_t *failed;
@@ -134,8 +134,8 @@ struct world_options {
     const struct becalm_policy *const *policy_to; /* by world_target(); NULL, also one of them: `policy` */
     const struct becalm_policy *gate_policy;
     const struct becalm_policy *const *gate_policy_to; /* by world_target(); NULL, also one of them: `gate_policy` */
-    bool auto_limit;           /* nobody has written the kind of the limit: it is slots for callers in role gateway */
-    const bool *auto_limit_to; /* by world_target(); NULL: `auto_limit` */
+    bool auto_limit;                          /* the limit's kind is not set: it is slots for callers in role gateway */
+    const bool *auto_limit_to;                /* by world_target(); NULL: `auto_limit` */
     enum becalm_budget_level level;           /* whether endpoints share their service's budget */
     const enum becalm_budget_level *level_to; /* by world_target(); NULL: `level` */
     bool carries_deadlines;                   /* down the graph, and marks up: what only Becalm does */

@@ -3,9 +3,10 @@
 #define BECALM_SIM_WORLD_INTERNAL_H
 
 /* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
- * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (who calls), fault.c (what
- * goes wrong), effect.c (what must not be done twice), connection.c (who stays connected), budget_store.c (what callers
- * lease of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of it together).
+ * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (callers), fault.c
+ * (faults), effect.c (effects that must not happen twice), connection.c (clients that stay connected), budget_store.c
+ * (what callers lease of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of
+ * it together).
  */
 
 #include "world.h"
@@ -38,7 +39,11 @@ enum event_kind {
     SERVICE_RISES,
     TENANT_ASKS,
     STORE_ASKED,
-    TENANT_ANSWERED
+    TENANT_ANSWERED,
+    TENANT_CONNECTS,
+    TENANT_LINKED,
+    TENANT_LOSES,
+    STORE_SAVES
 };
 
 struct event {
@@ -151,11 +156,11 @@ struct state {
     struct becalm_target target;
     struct becalm_limit limit;
     struct becalm_mark mark;
-    struct becalm_queue *queue; /* NULL: nobody has had to wait yet, or none may */
+    struct becalm_queue *queue; /* NULL: no call has had to wait yet, or none may */
     struct state *limited;      /* whose limit and queue count: its own, or those of its service */
     struct becalm_parking line; /* calls that wait for a host that restarts; unused if the target has no `restart` */
     becalm_ns line_at;          /* when it is looked at again */
-    bool refused;               /* a host has refused a connection: who accepts one is worth telling */
+    bool refused;               /* a host has refused a connection: the next accept is worth telling */
     bool used;                  /* a call has begun here; else it is only there to be shared */
 };
 
@@ -164,7 +169,7 @@ struct hop {
     uint32_t to;
     uint32_t callers;
     bool is_gate;
-    bool is_told;     /* who calls there has a proxy of its own, and tells it by a header what time is left */
+    bool is_told;     /* its callers have a proxy of their own, and tell it by a header how much time is left */
     const char *from; /* the client's or service's name */
     struct link link;
     bool may_refuse;       /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
@@ -249,7 +254,7 @@ void call_accepted(struct world *, uint32_t id, uint32_t slot);
 bool call_wants_accepted(const struct world *, uint32_t id);
 void line_wakes(struct world *, uint32_t hop, uint32_t state);
 
-/* Does its target wait for a host that restarts? Then whoever is in line for a connection is not sent. */
+/* Does its target wait for a host that restarts? Then attempts that are in line for a connection are not sent. */
 bool call_has_no_host(const struct world *, uint32_t id);
 
 /* The caller of a gate has gone. */
@@ -257,7 +262,7 @@ void call_left(struct world *, uint32_t id);
 
 /* The head of an answer to an attempt has come, and its body will take time. */
 void call_head(struct world *, uint32_t id, uint32_t slot, uint32_t number, const struct becalm_outcome *);
-/* Whoever waited for the answer has gone while it was on its way. */
+/* The caller that waited for the answer has gone while it was on its way. */
 void call_cancel(struct world *, uint32_t id);
 
 /* An attempt of it is over. */
@@ -268,7 +273,7 @@ void call_done(struct world *, uint32_t id, uint32_t slot, uint32_t number, cons
 enum attempt_stage {
     ATTEMPT_NONE,
     ATTEMPT_IN_LINE,  /* waits for a connection */
-    ATTEMPT_CONNECTS, /* one is being made, which goes on when nobody wants it any more */
+    ATTEMPT_CONNECTS, /* one is being made, which goes on when no attempt wants it any more */
     ATTEMPT_VANISHED, /* lost on its way, with the connection that it holds */
     ATTEMPT_TRAVELS,
     ATTEMPT_AT_GATE,
@@ -283,7 +288,7 @@ enum attempt_stage {
 /* One attempt at a service. */
 struct attempt {
     uint32_t generation;
-    uint32_t call; /* NOTHING: nobody waits for it any more */
+    uint32_t call; /* NOTHING: no call waits for it any more */
     uint32_t slot;
     uint32_t number; /* of the call's attempts, from 0 */
     uint32_t hop;
@@ -292,12 +297,14 @@ struct attempt {
     uint32_t host;
     uint32_t tenant;    /* the client whose call it is part of */
     uint32_t caller;    /* of the hop */
-    uint32_t next;      /* IN_LINE: who is behind it */
+    uint32_t next;      /* IN_LINE: the attempt behind it */
     uint32_t pending;   /* calls of its own */
     uint32_t gate_call; /* AT_GATE: the gate's */
     bool left;          /* its caller has given it up, and the gate knows */
     bool connected;     /* it holds a connection */
     bool fresh;         /* and wants a new one: it probes */
+    bool doomed;        /* the one that it holds is about to be lost */
+    uint32_t stream_of; /* which of those that it shares with others */
     bool cut;           /* its answer ends before its body does */
     enum attempt_stage stage;
     bool failed;
@@ -325,7 +332,7 @@ struct ring {
 struct host {
     uint32_t busy;
     struct ring queue;
-    becalm_ns waited_since; /* since when somebody waits */
+    becalm_ns waited_since; /* since when an attempt waits */
 };
 
 struct service {
@@ -338,13 +345,15 @@ struct service {
     /* What faults have made of it: */
     uint32_t capacity_ppm;
     uint32_t error_ppm; /* NOTHING: as planned */
-    uint32_t hang_ppm;  /* likewise */
+    uint32_t hang_ppm;  /* the same for hangs */
     uint32_t bad_hosts;
     uint32_t killed_hosts;
     uint32_t rolling_host; /* the one that is down; NOTHING: none */
     uint32_t cut_ppm;
     bool cut_silent;
     becalm_ns latency;
+    bool store_dead;         /* the store of its shared budget: connections to it are broken, and refused */
+    bool store_hangs;        /* or nothing is done */
     becalm_ns store_latency; /* added to messages to and from the store of its shared budget; BECALM_NEVER: away */
     bool dead;
     bool refuses;
@@ -374,6 +383,9 @@ uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64
 
 /* The host goes down, and takes what it has with it. */
 void host_killed(struct world *, uint32_t service, uint32_t host);
+
+/* So many connections to the service break, drawn at random, with all that is on them. */
+void connections_lost(struct world *, uint32_t service, uint32_t count);
 
 /* An attempt of this number is taken back: no host took it. */
 void attempt_unsent(struct world *, const struct call *, uint32_t number);
@@ -418,12 +430,17 @@ bool attempt_is_swallowed(struct world *, const struct attempt *);
 /* ---- pooled.c ---- */
 
 bool pooled_make(const struct world *, struct hop *);
+void pooled_free(struct hop *);
 /* Finds a connection for an attempt, makes one, or lines it up for one. */
 void pooled_get(struct world *, uint32_t id);
-/* The attempt is through with its connection, if it has one: it may be used again, or not. */
-void pooled_put(struct world *, struct attempt *, bool clean);
-/* A host closes idle connections. */
+/* The attempt is through with its connection, if it has one: it may be used again; it can't, unless others share it,
+ * since its answer is still awaited; it is gone. */
+enum pooled_end { POOLED_CLEAN, POOLED_LEFT, POOLED_BROKEN };
+void pooled_put(struct world *, struct attempt *, enum pooled_end);
+/* A host closes idle connections; those that are shared take no new streams. */
 void pooled_close(struct world *, uint32_t service, uint32_t host);
+/* So many to a service are lost: attempts that hold one of them are `doomed`. */
+void pooled_lose(struct world *, uint32_t service, uint32_t count);
 void attempt_dials(struct world *, uint32_t id);
 void attempt_is_connected(struct world *, uint32_t id);
 void attempt_is_not_connected(struct world *, uint32_t id);
@@ -477,9 +494,10 @@ void connections_second(struct world *, uint32_t second);
 
 /* ---- budget_store.c ---- */
 
-/* Shared budgets and who leases from them. Nothing is here unless a policy has one. */
+/* Shared budgets and the instances that lease from them. Nothing is here unless a policy has one. */
 struct stores {
-    struct becalm_lease_store **budget; /* by world_target(); NULL: nobody has leased from it yet */
+    struct becalm_lease_store **budget; /* by world_target(); NULL: no instance has leased from it yet */
+    struct becalm_lease_store **saved;  /* the same, as a file has them; NULL: none has */
     struct pool tenants;
     struct pool letters;
 };
@@ -493,7 +511,17 @@ void tenant_asks(struct world *, uint32_t id);
 void store_asked(struct world *, uint32_t letter);
 void tenant_answered(struct world *, uint32_t letter);
 
-/* How many are degraded at the end of a second; and the time of those who are so at the end of the run. */
+/* A connection to the store: made anew, made (both for the one of that number alone), and given up. */
+void tenant_connects(struct world *, uint32_t id, uint32_t link);
+void tenant_linked(struct world *, uint32_t id, uint32_t link);
+void tenant_loses(struct world *, uint32_t id, uint32_t link);
+
+/* What may befall the store of a service. It comes back empty, or as it was when it was saved. */
+void store_saves(struct world *, uint32_t fault);
+void store_killed(struct world *, uint32_t service, bool on, bool has_file);
+void store_emptied(struct world *, uint32_t service);
+
+/* How many are degraded at the end of a second; and the time of those that are degraded at the end of the run. */
 void tenants_second(struct world *, uint32_t second);
 void tenants_end(struct world *);
 
@@ -544,6 +572,7 @@ struct world {
     uint64_t arrival_state; /* streams of their own, so that two policies meet the same calls */
     uint64_t service_state;
     uint64_t policy_state;
+    uint64_t fault_state;
     uint64_t call_number;
     uint64_t root_number;
     struct pool calls;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* strptime, timegm */
 #include "state.h"
 
 #include "json_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Every object is a table of its keys, each with the place of its value and the function that reads it there. */
 struct field {
@@ -144,6 +146,23 @@ static void read_hedges(struct json_reader *r, void *at)
     read_object(r, fields, at);
 }
 
+static void read_protocols(struct json_reader *r, void *at)
+{
+    static const struct field by_protocol[] = {
+        {"h1", 0, read_count},
+        {"h2", sizeof(uint64_t), read_count},
+        {"grpc", 2 * sizeof(uint64_t), read_count},
+        {NULL, 0, NULL},
+    };
+    char side[STATE_WORD_MAX];
+    uint64_t *count = at;
+    json_reader_object(r);
+    while (json_reader_key(r, side, sizeof side)) {
+        bool hosts = strcmp(side, "hosts") == 0;
+        read_object(r, by_protocol, hosts ? count + STATE_PROTOCOLS : count);
+    }
+}
+
 /* ---- the engine's objects ---- */
 
 static void read_budget(struct json_reader *r, void *at)
@@ -233,6 +252,7 @@ static void read_endpoint(struct json_reader *r, struct state_endpoint *endpoint
     static const struct field fields[] = {
         {"name", offsetof(struct state_endpoint, name), read_name},
         {"arrivals", COUNT(STATE_ARRIVALS), read_count},
+        {"protocols", COUNT(STATE_CLIENTS), read_protocols},
         {"calls", COUNT(0), read_calls},
         {"retries", COUNT(STATE_RETRIES), read_sum},
         {"hedges", COUNT(STATE_HEDGES), read_hedges},
@@ -342,6 +362,105 @@ static void read_length(struct json_reader *r, void *at)
     *(uint64_t *)at = count;
 }
 
+/* ---- what is spoken ---- */
+
+static void words_add(struct state_words *words, const char *word, uint64_t count)
+{
+    if (count > 0 && words->words < STATE_WORDS_MAX) {
+        memcpy(words->word[words->words], word, STATE_WORD_MAX);
+        words->count[words->words++] = count;
+    }
+}
+
+static void read_words(struct json_reader *r, void *at)
+{
+    char word[STATE_WORD_MAX] = "";
+    json_reader_object(r);
+    while (json_reader_key(r, word, sizeof word)) {
+        uint64_t value;
+        read_count(r, &value);
+        words_add(at, word, value);
+    }
+}
+
+static void read_http2(struct json_reader *r, void *at)
+{
+    static const struct field fields[] = {
+        {"clientsEnded", offsetof(struct state, clients_ended), read_words},
+        {"hostsEnded", offsetof(struct state, hosts_ended), read_words},
+        {NULL, 0, NULL},
+    };
+    read_object(r, fields, at);
+}
+
+static void read_handshakes(struct json_reader *r, void *at)
+{
+    struct row {
+        char side[STATE_WORD_MAX];
+        char result[STATE_WORD_MAX];
+        uint64_t count;
+    };
+    static const struct field fields[] = {
+        {"side", offsetof(struct row, side), read_word},
+        {"result", offsetof(struct row, result), read_word},
+        {"count", offsetof(struct row, count), read_count},
+        {NULL, 0, NULL},
+    };
+    struct state *state = at;
+    state->tls = true;
+    json_reader_array(r);
+    while (json_reader_item(r)) {
+        struct row row = {.count = 0};
+        read_object(r, fields, &row);
+        struct state_handshakes *side = strcmp(row.side, "hosts") == 0 ? &state->hosts : &state->clients;
+        if (strcmp(row.result, "full") == 0) {
+            side->full += row.count;
+        } else if (strcmp(row.result, "resumed") == 0) {
+            side->resumed += row.count;
+        } else {
+            words_add(&side->failed, row.result, row.count);
+        }
+    }
+}
+
+/* Keeps the one that expires first, as seconds since 1970. */
+static void read_certificates(struct json_reader *r, void *at)
+{
+    struct row {
+        char file[256];
+        uint64_t expires;
+    };
+    static const struct field fields[] = {
+        {"file", offsetof(struct row, file), read_sentence},
+        {"expires", offsetof(struct row, expires), read_count},
+        {NULL, 0, NULL},
+    };
+    struct state *state = at;
+    json_reader_array(r);
+    while (json_reader_item(r)) {
+        struct row row = {.file = ""};
+        read_object(r, fields, &row);
+        if (state->certificate[0] == '\0' || (int64_t)row.expires < state->expires_in) {
+            memcpy(state->certificate, row.file, sizeof row.file);
+            state->expires_in = (int64_t)row.expires;
+        }
+    }
+}
+
+static void read_tls(struct json_reader *r, void *at)
+{
+    static const struct field fields[] = {
+        {"handshakes", 0, read_handshakes}, {"certificates", 0, read_certificates}, {NULL, 0, NULL}};
+    read_object(r, fields, at);
+}
+
+/* "2026-01-02T03:04:05..." in seconds since 1970; 0: it is no time. */
+static int64_t seconds_of(const char *time)
+{
+    struct tm tm = {0};
+    return strptime(time, "%Y-%m-%dT%H:%M:%S", &tm) == NULL ? 0 : (int64_t)timegm(&tm);
+}
+
 static void read_reload(struct json_reader *r, void *at)
 {
     static const struct field fields[] = {
@@ -366,10 +485,13 @@ static void read_state(struct json_reader *r, struct state *state)
         {"draining", offsetof(struct state, draining), read_bool},
         {"faults", offsetof(struct state, faults), read_length},
         {"reload", 0, read_reload},
+        {"http2", 0, read_http2},
+        {"tls", 0, read_tls},
         {"services", 0, read_services},
         {NULL, 0, NULL},
     };
     read_object(r, fields, state);
+    state->expires_in -= state->certificate[0] == '\0' ? 0 : seconds_of(state->time);
 }
 
 struct state *state_read(const char *text, size_t length)

@@ -19,6 +19,8 @@
 /* Reasons that this program does not know are one more. */
 #define STATE_REASONS (BECALM_REASON_COUNT + 1)
 
+#define STATE_PROTOCOLS 3u /* HTTP/1, HTTP/2, gRPC */
+
 /* Counts from the start of the gateway. Those by reason begin at STATE_REFUSED and STATE_NOT_RETRIED. */
 enum state_count {
     STATE_ARRIVALS,
@@ -27,7 +29,9 @@ enum state_count {
     STATE_FAILED,        /* calls that did not; refused ones are among them */
     STATE_RETRIES,
     STATE_HEDGES,
-    STATE_REFUSED,                                     /* calls for which nothing was sent */
+    STATE_CLIENTS,                                     /* requests by what is spoken: STATE_PROTOCOLS of them */
+    STATE_HOSTS = STATE_CLIENTS + STATE_PROTOCOLS,     /* attempts, likewise */
+    STATE_REFUSED = STATE_HOSTS + STATE_PROTOCOLS,     /* calls for which nothing was sent */
     STATE_NOT_RETRIED = STATE_REFUSED + STATE_REASONS, /* retries that were due and not made */
     STATE_COUNTS = STATE_NOT_RETRIED + STATE_REASONS
 };
@@ -99,6 +103,21 @@ struct state_service {
     uint32_t endpoint_count;
 };
 
+/* Counts by a word; those that are 0 are left out, and so are more than there is room for. */
+#define STATE_WORDS_MAX 16u
+struct state_words {
+    char word[STATE_WORDS_MAX][STATE_WORD_MAX];
+    uint64_t count[STATE_WORDS_MAX];
+    uint32_t words;
+};
+
+/* Handshakes of TLS with one side. */
+struct state_handshakes {
+    uint64_t full;
+    uint64_t resumed;
+    struct state_words failed;
+};
+
 struct state {
     becalm_ns at; /* when it came, on this side's clock */
     char version[STATE_WORD_MAX];
@@ -113,6 +132,13 @@ struct state {
     uint64_t faults; /* on order, in force */
     bool reload_failed;
     char reload_why[256];
+    bool tls;
+    struct state_handshakes clients;
+    struct state_handshakes hosts;
+    struct state_words clients_ended; /* connections that speak HTTP/2 */
+    struct state_words hosts_ended;
+    char certificate[256]; /* the one that expires first; "": there is none */
+    int64_t expires_in;    /* seconds, by the gateway's clock */
     struct state_service *service;
     uint32_t service_count;
 };

@@ -28,6 +28,19 @@ enum trouble_weight trouble_weight(enum trouble trouble)
     return troubles[trouble].weight;
 }
 
+const char *trouble_weight_word(enum trouble_weight weight)
+{
+    switch (weight) {
+    case TROUBLE_FINE:
+        return "fine";
+    case TROUBLE_WARNING:
+        return "warning";
+    case TROUBLE_CRITICAL:
+        return "critical";
+    }
+    return "fine";
+}
+
 static uint32_t bit(enum trouble trouble, bool is_so)
 {
     return is_so ? 1u << trouble : 0;

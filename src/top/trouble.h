@@ -10,7 +10,7 @@
 enum trouble_weight { TROUBLE_FINE, TROUBLE_WARNING, TROUBLE_CRITICAL };
 
 #define TROUBLES(X)                                                                                          \
-    X(FORCED_OPEN, CRITICAL, "forced open", "somebody has ordered a breaker to refuse everything")           \
+    X(FORCED_OPEN, CRITICAL, "forced open", "an operator has ordered a breaker to refuse everything")        \
     X(BREAKER_OPEN, CRITICAL, "breaker open", "a breaker refuses calls until its next probes succeed")       \
     X(NO_HOST, CRITICAL, "no usable host", "every host is ejected, unhealthy, unresolved or asks for quiet") \
     X(STORM, CRITICAL, "retry storm", "more than half of the attempts are retries")                          \
@@ -31,6 +31,7 @@ enum trouble { TROUBLES(TROUBLE_ENUM) TROUBLE_COUNT };
 const char *trouble_word(enum trouble);
 const char *trouble_sentence(enum trouble);
 enum trouble_weight trouble_weight(enum trouble);
+const char *trouble_weight_word(enum trouble_weight); /* "critical" */
 
 /* All that is wrong, bit n for trouble n. `rate` is what the counts of state.h grew by lately, in whatever unit. */
 uint32_t trouble_find(const struct state_service *, const uint64_t rate[STATE_COUNTS]);

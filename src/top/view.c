@@ -199,6 +199,74 @@ static void draw_status(const struct view *view, struct screen *s)
     screen_line(s);
 }
 
+/* "bad_certificate 2, timeout 1" */
+static void put_words(struct screen *s, const struct state_words *words)
+{
+    char text[SCREEN_FIGURE_MAX];
+    for (uint32_t i = 0; i < words->words; i++) {
+        screen_put(s, SCREEN_PLAIN, "%s%s %s", i == 0 ? "" : ", ", words->word[i], screen_count(words->count[i], text));
+    }
+}
+
+/* Handshakes with one side, if there were any. */
+static void draw_handshakes(struct screen *s, const char *side, const struct state_handshakes *handshakes)
+{
+    char text[SCREEN_FIGURE_MAX];
+    if (handshakes->full + handshakes->resumed + handshakes->failed.words == 0) {
+        return;
+    }
+    screen_put(s, SCREEN_STRONG, "TLS");
+    screen_put(s, SCREEN_PLAIN, " %s: %s full", side, screen_count(handshakes->full, text));
+    screen_put(s, SCREEN_PLAIN, ", %s resumed", screen_count(handshakes->resumed, text));
+    if (handshakes->failed.words > 0) {
+        screen_put(s, SCREEN_WARN, ", ! failed: ");
+        put_words(s, &handshakes->failed);
+    }
+    screen_line(s);
+}
+
+/* Connections of HTTP/2 that had to be ended, if there were any. */
+static void draw_ended(struct screen *s, const char *side, const struct state_words *ended)
+{
+    if (ended->words > 0) {
+        screen_put(s, SCREEN_STRONG, "HTTP/2");
+        screen_put(s, SCREEN_PLAIN, " %s ended: ", side);
+        put_words(s, ended);
+        screen_line(s);
+    }
+}
+
+#define EXPIRES_SOON (7 * 24 * 3600) /* seconds: as the alert CertificateExpires */
+
+static void draw_certificate(const struct state *state, struct screen *s)
+{
+    char text[SCREEN_FIGURE_MAX];
+    if (state->certificate[0] == '\0' || state->expires_in > EXPIRES_SOON) {
+        return;
+    }
+    if (state->expires_in <= 0) {
+        screen_put(s, SCREEN_BAD, "!! certificate has expired: ");
+    } else {
+        screen_put(s, SCREEN_WARN,
+                   "! certificate expires in %s: ", screen_time((uint64_t)state->expires_in * 1000000, text));
+    }
+    screen_put(s, SCREEN_PLAIN, "%s", state->certificate);
+    screen_line(s);
+}
+
+static void draw_wire(const struct view *view, struct screen *s)
+{
+    const struct state *state = table_latest(&view->table);
+    if (state == NULL || view->why[0] != '\0') {
+        return;
+    }
+    draw_certificate(state, s);
+    draw_handshakes(s, "clients", &state->clients);
+    draw_handshakes(s, "hosts", &state->hosts);
+    draw_ended(s, "clients", &state->clients_ended);
+    draw_ended(s, "hosts", &state->hosts_ended);
+}
+
 static void draw_foot(const struct view *view, struct screen *s)
 {
     if (view->typing) {
@@ -266,6 +334,7 @@ void view_draw(struct view *view, struct screen *s)
 {
     draw_gateway(view, s);
     draw_status(view, s);
+    draw_wire(view, s);
     if (!s->live) {
         draw_page(view, s);
         return;

@@ -45,6 +45,29 @@ static void draw_success(struct screen *s, const struct table_figures *figures)
     screen_line(s);
 }
 
+static void put_spoken(struct screen *s, const char *side, const uint64_t rate[STATE_PROTOCOLS])
+{
+    static const char *const words[STATE_PROTOCOLS] = {"HTTP/1", "HTTP/2", "gRPC"};
+    char text[SCREEN_FIGURE_MAX];
+    bool any = false;
+    screen_put(s, SCREEN_PLAIN, "%s ", side);
+    for (uint32_t i = 0; i < STATE_PROTOCOLS; i++) {
+        if (rate[i] > 0) {
+            screen_put(s, SCREEN_PLAIN, "%s%s %s/s", any ? ", " : "", words[i], screen_rate(rate[i], text));
+            any = true;
+        }
+    }
+    screen_put(s, SCREEN_PLAIN, any ? "" : "none");
+}
+
+static void draw_spoken(struct screen *s, const struct table_figures *figures)
+{
+    screen_field(s, SCREEN_STRONG, 12, "spoken");
+    put_spoken(s, "clients", &figures->rate[STATE_CLIENTS]);
+    put_spoken(s, "; hosts", &figures->rate[STATE_HOSTS]);
+    screen_line(s);
+}
+
 /* ---- endpoints ---- */
 
 struct column {
@@ -209,6 +232,7 @@ static void draw_all(const struct view *view, struct screen *s, const struct tab
     draw_trend(s, "requests", row->figures.rate[STATE_ARRIVALS], row->trend.requests, row->trend.count);
     draw_trend(s, "retries", row->figures.rate[STATE_RETRIES], row->trend.retries, row->trend.count);
     draw_success(s, &row->figures);
+    draw_spoken(s, &row->figures);
     view_facts_draw(row, s);
     draw_endpoints(view, s, row);
     draw_hosts(s, row->service);

@@ -5,7 +5,7 @@
 // and so has the whole file.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
@@ -100,15 +100,16 @@ setTimeout(() => {
   process.exit(1);
 }, WHOLE * 1000).unref();
 
-/** A gateway of its own process, with this policy. */
+/** A gateway of its own process, with this policy; `tls`: a certificate for so many days, HTTP/2 and HTTP/1 behind it. */
 export class Gateway {
-  static async open(policy) {
+  static async open(policy, { tls = null } = {}) {
     const gateway = new Gateway();
     gateway.folder = fs.mkdtempSync(path.join(os.tmpdir(), "becalm-browser-"));
     gateway.file = path.join(gateway.folder, "becalm.yaml");
     gateway.agent = new http.Agent({ keepAlive: true });
     gateway.stops = [];
     fs.writeFileSync(gateway.file, policy);
+    if (tls !== null) gateway.certify(tls);
     const port = () => 10000 + Math.floor(Math.random() * 22000); // below the range of outgoing connections
     for (let i = 0; i < 5; i++) {
       gateway.listen = port();
@@ -119,9 +120,17 @@ export class Gateway {
     throw new Error(`can't start: ${gateway.program.log}`);
   }
 
+  certify(days) {
+    this.cert = path.join(this.folder, "cert.pem");
+    this.key = path.join(this.folder, "key.pem");
+    execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", this.key, "-out", this.cert, "-days", String(days), "-subj", "/CN=localhost"], { stdio: "ignore" });
+  }
+
   /** False: it ended at once, since somebody else has one of its ports. */
   async start() {
-    const sets = [`listen=127.0.0.1:${this.listen}`, `admin=${new URL(this.admin).host}`, "drain.delay=0s", "drain.limit=2s"];
+    const address = `127.0.0.1:${this.listen}`;
+    const listen = this.cert ? `[{address: "${address}", tls: {certificates: [{cert: ${this.cert}, key: ${this.key}}]}, protocols: [h2, h1]}]` : address;
+    const sets = [`listen=${listen}`, `admin=${new URL(this.admin).host}`, "drain.delay=0s", "drain.limit=2s"];
     this.program = new Program(["proxy", ...sets.flatMap((each) => ["--set", each]), path.basename(this.file)], { cwd: this.folder });
     const { process } = this.program;
     const ready = () => fetch(`${this.admin}/readyz`).then((answer) => answer.ok, () => false);

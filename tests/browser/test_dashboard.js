@@ -5,7 +5,10 @@
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import http2 from "node:http2";
+import net from "node:net";
 import { after, before, test } from "node:test";
+import tls from "node:tls";
 
 import { Gateway, Host, accessible, closeBrowser, drawn, fits, openBrowser, openPage, picture, sleep, until } from "./lab.js";
 
@@ -14,10 +17,10 @@ before(async () => (browser = await openBrowser()));
 after(() => closeBrowser(browser));
 
 /** Hosts, a gateway in front of them, and a page that looks at it; all gone after the test, and no script went wrong. */
-async function scene(t, { replies = [() => ({})], policy, ...look } = {}) {
+async function scene(t, { replies = [() => ({})], policy, tls: days = null, ...look } = {}) {
   const hosts = await Promise.all(replies.map((reply) => Host.open(reply)));
   const text = policy?.(hosts) ?? `services:\n  a:\n    hosts: [${hosts.map((host) => `"${host.address}"`).join(", ")}]\n    match: {prefix: /}\n`;
-  const gateway = await Gateway.open(text);
+  const gateway = await Gateway.open(text, { tls: days });
   const page = await openPage(browser, look);
   t.after(async () => {
     await page.context().close();
@@ -57,6 +60,44 @@ test("what it counts is what the API says and what the hosts got", async (t) => 
   assert.equal(plain(await figure(page, "retries")), sum(state.retries));
   assert.equal(await figure(page, "amplification"), `${state.amplification.toFixed(2)}×`);
   assert.ok(sum(state.retries) > 0, "the test saw retries");
+});
+
+/** So many requests by HTTP/2 over TLS, on one connection. */
+async function askH2(gateway, times) {
+  const session = http2.connect(`https://127.0.0.1:${gateway.listen}`, { rejectUnauthorized: false });
+  for (let i = 0; i < times; i++) {
+    const stream = session.request({ ":path": "/" });
+    stream.resume();
+    await new Promise((done, failed) => stream.on("end", done).on("error", failed));
+    stream.close();
+  }
+  await new Promise((done) => session.close(done));
+}
+
+test("connections: what is spoken, handshakes, what was ended, and when certificates expire", async (t) => {
+  const { gateway, page } = await scene(t, { tls: 3 });
+  await askH2(gateway, 3);
+  const plain = net.connect(gateway.listen, "127.0.0.1", () => plain.end("GET / HTTP/1.1\r\n\r\n"));
+  await new Promise((done) => plain.resume().on("close", done));
+  const wrong = tls.connect({ port: gateway.listen, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2"] }, () => wrong.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nand then nonsense, which is no frame"));
+  await new Promise((done) => wrong.resume().on("error", done).on("close", done));
+  await page.goto(`${gateway.admin}/#/connections`);
+  await live(page);
+  const row = async (where) => page.locator(`tr[${where}] > *`).allTextContents();
+  await until("all of it is counted", async () => (await row('data-why="protocol"')).length > 0 && (await row('data-result="plain"')).length > 0);
+  assert.deepEqual(await row('data-service="a"'), ["a", "HTTP/2 100 %", "3", "HTTP/1 100 %", "3"]);
+  assert.deepEqual(await row('data-result="full"'), ["full", "2", "–"]);
+  assert.deepEqual(await row('data-result="plain"'), ["plain", "1", "–"]);
+  assert.deepEqual(await row('data-why="protocol"'), ["protocol", "1", "0"]);
+  assert.match((await row('data-weight="warning"'))[1], /^△ expires in 2 d 23 h|^△ expires in 3 d 0 h/);
+  await page.locator("#notices", { hasText: "cert.pem expires in" }).waitFor();
+  for (const [look, width] of [["light", 1400], ["phone", 390]]) {
+    await page.setViewportSize({ width, height: 900 });
+    await drawn(page);
+    await accessible(page, `connections, ${look}`);
+    await fits(page, `connections, ${look}`);
+    await picture(page, `connections-${look}`);
+  }
 });
 
 test("rates come live, and charts draw them", async (t) => {

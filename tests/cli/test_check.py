@@ -103,11 +103,18 @@ RULES = [
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
     ),
     (
+        "fallback-circle",
+        "services: {a: {hosts: ['h:1'], fallback: {service: b}}, b: {hosts: ['g:1', 'h:1']}}\n",
+        "policy.yaml:1:52: warning: a: b, which stands in for it, has its host h:1: when one fails, so does the other [fallback-circle]\n"
+        "    name a service that needs neither, or write an answer: `fallback: {status: 503}`\n",
+        "services: {a: {hosts: ['h:1'], fallback: {service: b}}, b: {hosts: ['g:1', 'h:2']}}\n",
+    ),
+    (
         "grpc-keys",
         "services: {a: {idempotencyKey: required, retryOn: [unavailable, resource-exhausted]}}\n",
-        "policy.yaml:1:32: warning: a: an answer is stored for its key without trailers, and those of gRPC have its status: who "
-        "asks again gets an answer that its library takes for a failure [grpc-keys]\n"
-        "    take `idempotencyKey` out, and let the method itself look for its key\n",
+        "policy.yaml:1:32: note: a: a key is looked up by the whole request, so nothing is sent before that has come: a client "
+        "that waits for an answer before it ends its stream waits for ever [grpc-keys]\n"
+        "    write `idempotencyKey` in the endpoints of unary methods, by their path, not for streams\n",
         "services: {a: {idempotencyKey: required, retryOn: [unavailable, 503]}}\n",
     ),
     (
@@ -187,7 +194,7 @@ RULES = [
           orders: {calls: [ledger], maxRetries: 0, attemptTimeout: 2s}
           ledger: {deadline: 20s}
         """,
-        "policy.yaml:5:22: warning: ledger: a fresh timeout of 20s for calls from orders, though whoever called orders "
+        "policy.yaml:5:22: warning: ledger: a fresh timeout of 20s for calls from orders, though the caller of orders "
         "gives up after 2s [fresh-timeout]\n"
         "    write a `deadline` where requests come in, and none here: what is left of it travels along; or at most 2s\n",
         """\
@@ -405,6 +412,13 @@ def test_check__each_rule_can_be_silenced_with_a_reason(check, code, bad):
     assert "1 silenced\n" in check(quiet).stdout
 
 
+def test_check__services_that_stand_in_for_each_other_are_both_told(check):
+    said = check("services: {a: {fallback: {service: b}}, b: {fallback: {service: a}}}\n").stdout
+    assert "a: b stands in for it, and it for b: when one fails, the other gets the load of both [fallback-circle]" in said
+    assert "b: a stands in for it, and it for a" in said
+    assert "fallback-circle" not in check("services: {a: {fallback: {service: b}}, b: {fallback: {service: c}}, c: {}}\n").stdout
+
+
 def test_check__each_rule_has_a_section_in_the_documentation(becalm):
     sections = re.findall(r"^### ([a-z0-9-]+)$", (becalm.root / "docs/lint.md").read_text(), re.M)
     assert sections == CODES
@@ -420,14 +434,19 @@ def test_check__keys_that_instances_share_are_counted_together_in_the_store(chec
     assert (
         "policy.yaml:3:62: note: a: up to 100.000/s for 24h are 8640001 keys in the store: 10712 MiB of Redis, and 19150 MiB "
         "with answers of 1 KiB [key-memory]\n"
-        "    give it that `maxmemory`, with `maxmemory-policy noeviction`\n"
+        "    give it that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: 2160001` (198 MiB in each "
+        "instance): if the store forgets keys, each tells it the last 100000 of its own\n"
     ) in check(text).stdout
+    plain = "    give it that `maxmemory`, with `maxmemory-policy noeviction`\n"
+    assert plain in check(text.replace("secretFile: s", "secretFile: s, maxEntries: 2160001")).stdout
+    assert plain not in check(text.replace("secretFile: s", "secretFile: s, maxEntries: 2160000")).stdout
+    assert plain in check(text.replace("enforced", "required")).stdout
 
 
 def test_check__a_call_that_nothing_ends_is_told(check):
     said = check("services: {a: {attemptTimeout: none, deadline: none}}\n").stdout
     assert (
-        "policy.yaml:1:48: warning: a: with neither a deadline nor an attemptTimeout nobody ends a call that hangs "
+        "policy.yaml:1:48: warning: a: with neither a deadline nor an attemptTimeout nothing ends a call that hangs "
         "[fresh-timeout]\n"
         "    write a `deadline`: as long as the slowest answer may take\n"
     ) in said
@@ -830,7 +849,7 @@ def test_check__a_route_names_nobody_whose_header_it_lacks(check):
 
 def test_check__a_route_to_nobody_fails_and_says_so(check):
     done = check("services: {a: {}}\n", "--route", "GET /x")
-    assert done.returncode == 1 and "comes to nobody: no service matches it (404)" in done.stdout
+    assert done.returncode == 1 and "comes to no service: no service matches it (404)" in done.stdout
     assert check("services: {a: {match: {prefix: /}}}\n", "--route", "GET /a/../b").returncode == 1
     assert check("services: {a: {}}\n", "--route", "GET").returncode == 2
 

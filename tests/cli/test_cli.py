@@ -32,7 +32,7 @@ def test_version__first_line_is_name_and_number(becalm):
 
 def test_help__lists_the_commands_in_order(commands):
     names = re.findall(r"^  (\S+)", section(commands.help[""], "Commands"), re.M)
-    assert names == ["init", "proxy", "top", "fault", "demo", "exec", "sim", "check", "diff", "plan", "import", "schema", "rules", "completion", "help"]
+    assert names == ["init", "proxy", "top", "doctor", "fault", "demo", "exec", "sim", "check", "diff", "plan", "import", "schema", "rules", "completion", "help"]
 
 
 def test_help__of_every_command_has_its_parts_and_fits_80_columns(commands):

@@ -77,7 +77,7 @@ def test_as_json_it_is_the_same(becalm, tmp_path):
 
 
 CHANGED = """
-listen: {address: 127.0.0.1:8080, protocols: [h1, h2], proxyProtocol: true}
+listen: {address: 127.0.0.1:8080, protocols: [h1, h2], proxyProtocol: true, unlisted: refuse}
 role: sidecar
 workers: 3
 trust: [10.0.0.0/8]
@@ -121,7 +121,7 @@ def test_every_table_of_keys_is_compared(becalm, tmp_path):
         "listen", "role", "workers", "trust", "forwarded", "clientKey", "log.level", "log.access", "log.query", "drain.delay", "bodyTimeout",
         "streamIdleTimeout", "maxConnectionsPerClient", "maxBuffered", "replay.total", "upgrades", "connect", "paths", "maxTunnels",
         "pool.maxPerHost", "pool.idle", "idempotencyStore.ttl", "store.redis", "store.timeout", "explain",
-        "listen[127.0.0.1:8080].protocols", "listen[127.0.0.1:8080].proxyProtocol",
+        "listen[127.0.0.1:8080].protocols", "listen[127.0.0.1:8080].proxyProtocol", "listen[127.0.0.1:8080].unlisted",
     }  # fmt: skip
     (one,) = told["services"]
     keys = {each["key"] for each in one["values"]}

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import signal
@@ -1388,3 +1389,63 @@ def test_exec__the_report_of_what_was_not_run_has_no_code(run):
     done = run("--json", "--", "true", env={"BECALM_DEADLINE_MS": "0"})
     report = json.loads(done.stderr)
     assert (done.returncode, report["reason"], report["last_code"], report["attempts"]) == (124, "deadline", None, [])
+
+
+# ---- what is shared ----
+
+
+def listed(run, *more):
+    done = run("--list-budgets", "--json", *more)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert page["directory"] == str(run.shared)
+    return {(each["name"], each["kind"]): each for each in page["shared"]}
+
+
+def test_exec__lists_what_is_shared_and_what_is_left(run):
+    assert run("--list-budgets").stdout == f"{run.shared}: nothing is shared\n"
+    slow = ["--set", "budget.capacity=10", "--set", "budget.refillEvery=24h"]
+    run(*FAST, "-r", "3", "--budget", "pay/night ly", *slow, *sh("exit 1"))
+    opens = ["--breaker", "db", "--set", "breaker.mode=consecutive", "--set", "breaker.failureThreshold=1", "--set", "breaker.waitDurationInOpenState=1h"]
+    run("-r", "0", *opens, *sh("exit 1"))
+    budget = listed(run)["pay/night ly", "budget"]
+    assert 7 <= budget.pop("left") < 7.05, "a day brings one back"
+    assert budget == {"name": "pay/night ly", "kind": "budget", "file": f"{run.shared}/pay%2Fnight%20ly.budget", "cap": 10}
+    breaker = listed(run)["db", "breaker"]
+    assert breaker["state"] == "OPEN" and 1000 < breaker["retestInSeconds"] < 6000
+    lines = run("--list-budgets").stdout.splitlines()
+    assert lines[0] == f"{run.shared}: what processes share"
+    assert lines[1].split(maxsplit=2)[:2] == ["db", "breaker"] and re.search(r" OPEN, tries again in \d+(\.\d+)?[mhs]", lines[1])
+    assert lines[2].endswith("budget   7.0 of 10.0 retries left") and len(lines) == 3
+    run(*FAST, "-r", "7", "--budget", "pay/night ly", *slow, *sh("exit 1"))
+    assert run("--list-budgets").stdout.splitlines()[2].endswith("0.0 of 10.0 retries left: no retry now")
+
+
+def test_exec__listing_changes_nothing_and_tells_what_is_not_fit(run):
+    run("-r", "0", "--budget", "good", *sh("exit 0"))
+    (run.shared / "cut.budget").write_bytes(b"becalm")
+    (run.shared / "cut.budget").chmod(0o600)
+    (run.shared / "notes.txt").write_text("mine")
+    (run.shared / "link.breaker").symlink_to("good.budget")
+    (run.shared / "bell%07.budget").write_bytes(b"x")
+    (run.shared / "is%.budget").write_bytes(b"x")  # no name becomes such a file
+
+    def files():
+        return {path.name: (path.lstat().st_ino, path.lstat().st_mode, path.lstat().st_size, path.lstat().st_mtime_ns) for path in run.shared.iterdir()}
+
+    before = files()
+    page = listed(run)
+    assert set(page) == {("good", "budget"), ("cut", "budget"), ("link", "breaker"), ("bell\a", "budget")}
+    assert "too short" in page["cut", "budget"]["error"] and "link" in page["link", "breaker"]["error"]
+    assert "error" not in page["good", "budget"]
+    assert "bell?" in run("--list-budgets").stdout
+    assert files() == before
+
+
+def test_exec__listing_makes_no_directory_and_runs_nothing(becalm, run, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir()
+    done = becalm("exec", "--list-budgets", "--shared-dir", nowhere / "none")
+    assert done.returncode == 125 and "No such file" in done.stderr
+    done = run("--list-budgets", *sh("touch made"), cwd=tmp_path)
+    assert done.returncode == 125 and "runs no command" in done.stderr and not (tmp_path / "made").exists()

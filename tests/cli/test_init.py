@@ -38,6 +38,13 @@ def test_what_can_t_be_is_told_at_once_and_asked_again(becalm, tmp_path):
     assert told["services"]["payment"]["hosts"] == ["10.0.0.1:80"] and told["defaults"] == {"mode": "shadow"}
 
 
+def test_the_rest_of_a_line_that_is_too_long_answers_no_other_question(becalm, tmp_path):
+    run = becalm("init", stdin="x" * 30000 + "\npayment\n10.0.0.1:80\nenforce\n")
+    assert run.returncode == 0 and run.stderr.count("That can't be: ") == 1
+    told = yaml.safe_load((tmp_path / "becalm.yaml").read_text())
+    assert list(told["services"]) == ["payment"] and told["defaults"] == {"mode": "enforce"}
+
+
 def test_no_answer_breaks_out_of_its_quotes(becalm, tmp_path):
     for i, name in enumerate(('a"b', "a\\", "a: b", "#", "x" * 3000, "é", '"}\nadmin: 0.0.0.0:1')):
         run = becalm("init", f"{i}.yaml", stdin=f"{name}\n\n\n")

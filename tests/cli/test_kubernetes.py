@@ -131,3 +131,83 @@ def test_rules__kubernetes_is_the_rule_file_as_a_resource(becalm):
     resource = yaml.safe_load(done.stdout)
     assert (done.returncode, resource["apiVersion"], resource["kind"]) == (0, "monitoring.coreos.com/v1", "PrometheusRule")
     assert resource["spec"] == yaml.safe_load(becalm("rules", "prometheus").stdout)
+
+
+# ---- the component that puts a sidecar into others' pods ----
+
+OWN = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: front, labels: {becalm: inject}}
+spec:
+  selector: {matchLabels: {app: front}}
+  template:
+    metadata: {labels: {app: front}}
+    spec:
+      terminationGracePeriodSeconds: 120
+      initContainers: [{name: migrate, image: front:1}]
+      containers: [{name: front, image: front:1, env: [{name: http_proxy, value: "http://127.0.0.1:8080"}]}]
+      volumes: [{name: policy, emptyDir: {}}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: ledger, labels: {becalm: inject}}
+spec:
+  selector: {matchLabels: {app: ledger}}
+  template:
+    metadata: {labels: {app: ledger}}
+    spec: {containers: [{name: ledger, image: ledger:1}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other, labels: {app: other}}
+spec: {selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: other}}, spec: {containers: [{name: other, image: other:1}]}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def injected(tmp_path_factory):
+    """{name: object} of a team's own kustomization that takes the component of docs/kubernetes.md."""
+    folder = tmp_path_factory.mktemp("overlay")
+    shutil.copytree(BASES / "inject", folder / "becalm/deploy/kubernetes/inject")
+    overlay = re.search(r"```yaml\n(# kustomization.yaml of a team\n.*?)```", (ROOT / "docs/kubernetes.md").read_text(), re.S)[1]
+    (folder / "kustomization.yaml").write_text(overlay.replace("../becalm/", "becalm/"))
+    (folder / "programs.yaml").write_text(OWN)
+    done = subprocess.run(["kubectl", "kustomize", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if "unknown field" in done.stderr and "components" in done.stderr:
+        pytest.skip("this kubectl is older than components")
+    assert done.returncode == 0, done.stderr
+    return {each["metadata"]["name"]: each for each in yaml.safe_load_all(done.stdout)}
+
+
+def test_inject__whoever_has_the_label_gets_the_sidecar_and_nobody_else(injected):
+    (base,) = pod_of(rendered("sidecar")["Deployment"])[0]["initContainers"]
+    assert set(injected) == {"becalm", "front", "ledger", "other"}
+    for name in ("front", "ledger"):
+        pod, labels = pod_of(injected[name])
+        sidecar = pod["initContainers"][0]
+        assert sidecar["name"] == "becalm" and sidecar["restartPolicy"] == "Always", "before all others, and a sidecar"
+        same = {"args", "ports", "startupProbe", "readinessProbe", "livenessProbe", "resources"}
+        assert {key: sidecar[key] for key in same} == {key: base[key] for key in same}, "as the base has it"
+        assert sidecar["image"] == f"registry.example.com/becalm:{version()}"
+        assert base["securityContext"].items() <= sidecar["securityContext"].items() and sidecar["securityContext"]["runAsUser"] == 65532
+        mounts = {each["name"]: each["mountPath"] for each in sidecar["volumeMounts"]}
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        assert set(mounts.values()) == {each["mountPath"] for each in base["volumeMounts"]} and set(mounts) <= set(volumes)
+        assert volumes["becalm-policy"]["configMap"]["name"] == injected["becalm"]["metadata"]["name"]
+        assert volumes["becalm-token"]["secret"]["defaultMode"] == 0o444, "its user is not the pod's group"
+        assert labels["becalm"] == "scraped"
+    other, labels = pod_of(injected["other"])
+    assert set(other) == {"containers"} and labels == {"app": "other"}
+
+
+def test_inject__leaves_what_is_the_programs_own(injected):
+    pod, labels = pod_of(injected["front"])
+    assert pod["terminationGracePeriodSeconds"] == 120 and "securityContext" not in pod and labels["app"] == "front"
+    assert [each["name"] for each in pod["initContainers"]] == ["becalm", "migrate"]
+    (program,) = pod["containers"]
+    assert program["env"] == [{"name": "http_proxy", "value": "http://127.0.0.1:8080"}]
+    assert {"name": "policy", "emptyDir": {}} in pod["volumes"]
+    policy = yaml.safe_load(injected["becalm"]["data"]["becalm.yaml"])
+    assert sum(int(policy["drain"][key].removesuffix("s")) for key in ("delay", "limit")) < 30, "a pod's own grace period, which nobody wrote"
+    assert policy == yaml.safe_load(rendered("sidecar")["ConfigMap"]["data"]["becalm.yaml"])

@@ -16,6 +16,9 @@ SEEN_BY_A_SCHEMA = {"unknown-key", "wrong-type", "out-of-range"}
 
 # What only the loader sees, and why.
 BEYOND = {
+    "out-of-range-fallback-headers.yaml": "lists have no bounds",
+    "wrong-type-fallback-header.yaml": "a field is a text",
+    "wrong-type-fallback-header-line.yaml": "a field is a text",
     "range-host-port.yaml": "a port is part of an address",
     "type-count-is-octal.yaml": "a schema is asked after YAML has made a number of it",
     "type-duration-below-a-nanosecond.yaml": "durations are texts",

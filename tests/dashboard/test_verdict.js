@@ -46,7 +46,7 @@ test("one bad host of several, one breaker of several, and an order have their o
   });
   assert.equal(partly.sentence, "payment answers only 85 % of its callers: 1 of 3 hosts refuses connections and gets no calls; the breaker of charge is open; most retries are stopped, 1/s are sent; 3 callers/s get 503.");
   const forced = said({ trouble: { ...OPEN, word: "forced open" }, figures: { requests: 2, first: 0, success: 0, failed: 2, retries: 0, refused: 0 }, told: { hosts: [good("a")], endpoints: [endpoint("default", { state: "FORCED_OPEN" }, { lastSuccess: undefined })] } });
-  assert.equal(forced.sentence, "payment answers nothing and has answered nothing since the gateway started: somebody has forced the breaker open; retries are stopped; 2 callers/s get no answer.");
+  assert.equal(forced.sentence, "payment answers nothing and has answered nothing since the gateway started: an operator has forced the breaker open; retries are stopped; 2 callers/s get no answer.");
   assert.match(forced.advice, /Release/);
 });
 

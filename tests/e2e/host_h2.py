@@ -12,9 +12,8 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
+from accepting import GUARD, Accepting
 from host import wait_until  # noqa: F401, for the tests
-
-GUARD = 60
 
 
 @dataclasses.dataclass
@@ -227,38 +226,19 @@ class Connection:
             self.left.pop(stream, None)
 
 
-class HostH2:
+class HostH2(Accepting):
     """at_head and at_end get the request and say what is done with it; None: nothing yet. settings_wait: an event before which
     nothing is said, not even SETTINGS. reads: whether windows are opened again."""
 
     def __init__(self, at_end=None, at_head=None, streams=100, window=65535, tls=None, settings_wait=None, reads=True):
         self.at_end = at_end or (lambda asked: Answer(body=asked.body or b"ok"))
         self.at_head = at_head or (lambda asked: None)
-        self.streams, self.window, self.tls, self.reads = streams, window, tls, reads
+        self.streams, self.window, self.reads = streams, window, reads
         self.settings_wait = settings_wait
-        self.requests, self.connections, self.errors = [], [], []
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.accept, daemon=True)
-        self.thread.start()
+        self.requests, self.connections = [], []
+        super().__init__(tls)
 
-    def accept(self):
-        while True:
-            try:
-                peer, _ = self.listener.accept()
-            except OSError:
-                return
-            peer.settimeout(GUARD)
-            threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
-
-    def serve(self, peer):
-        if self.tls is not None:
-            try:
-                peer = self.tls.wrap_socket(peer, server_side=True)
-            except OSError as error:
-                self.errors.append(error)
-                return
+    def serve(self, peer, number):
         connection = Connection(self, peer)
         self.connections.append(connection)
         connection.run()

@@ -13,9 +13,9 @@ import threading
 import time
 
 import hpack
+from accepting import Accepting
 from http2 import CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, RST, SETTINGS, WINDOW, frame, literal
 
-GUARD = 60
 END_STREAM, END_HEADERS = 1, 4
 REFUSED = 7
 LAST = 2**31 - 1
@@ -229,11 +229,11 @@ class Connection:
         self.socket.sendall(data)
 
 
-class HostDrill:
+class HostDrill(Accepting):
     """aborts: connections die by a reset, where they otherwise end: then nobody knows what of them was not read."""
 
     def __init__(self, seed, trouble=0.8, aborts=False, tls=None, listener=None):
-        self.seed, self.trouble, self.with_aborts, self.tls = seed, trouble, aborts, tls
+        self.seed, self.trouble, self.with_aborts = seed, trouble, aborts
         self.rng = random.Random(seed)
         self.lock = threading.Lock()
         self.done = collections.Counter()  # path: how often it was executed
@@ -243,27 +243,9 @@ class HostDrill:
         self.refusals = 0
         self.plans = []  # that come next: all, in an order of the seed's
         self.aborts, self.live = [], set()
-        self.connections = 0
-        self.listener = listener or socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                peer, _ = self.listener.accept()
-            except OSError:
-                return
-            peer.settimeout(GUARD)
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connections += 1
-            threading.Thread(target=self.serve, args=(peer, self.connections), daemon=True).start()
+        super().__init__(tls, listener)
 
     def serve(self, peer, number):
-        try:
-            peer = peer if self.tls is None else self.tls.wrap_socket(peer, server_side=True)
-        except OSError:
-            return
         connection = Connection(self, peer, number)
         self.live.add(connection)
         connection.run()

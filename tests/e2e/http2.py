@@ -38,6 +38,7 @@ class Answer:
     fields: dict = dataclasses.field(default_factory=dict)
     body: bytes = b""
     trailers: dict = dataclasses.field(default_factory=dict)
+    all_trailers: list = dataclasses.field(default_factory=list)
     interim: list = dataclasses.field(default_factory=list)
     ended: bool = False
     reset: int = None  # the code
@@ -135,6 +136,7 @@ class Http2:
                 self.connection.increment_flow_control_window(event.flow_controlled_length)
         elif isinstance(event, h2.events.TrailersReceived):
             answer.trailers = dict(event.headers)
+            answer.all_trailers = list(event.headers)
         elif isinstance(event, h2.events.StreamEnded):
             answer.ended = True
         elif isinstance(event, h2.events.StreamReset):

@@ -45,6 +45,10 @@ services:
     match: {prefix: /flaky}
     budget: {kind: none}
     maxRetries: 5
+  sealed: # nobody asks for it: handshakes and certificates are shown all the same
+    hosts: ["https://127.0.0.1:1"]
+    match: {prefix: /sealed}
+    tls: SHOWN
   calm:
     hosts: [ALIVE]
     match: {prefix: /calm}
@@ -156,12 +160,13 @@ def every_alert_fires(prometheus):
     return seen
 
 
-def test_alerts__a_storm_is_seen_by_prometheus_and_grafana(gateway, host, prometheus):
+def test_alerts__a_storm_is_seen_by_prometheus_and_grafana(gateway, host, authority, prometheus):
     alive, dead = host(), host()
     dead.stop()
     requests = iter(range(1 << 30))
     alive.on("/flaky", lambda request: Reply(status=503 if next(requests) % 3 == 0 else 200))
-    front = gateway(POLICY.replace("DEAD", f'"{dead.address}"').replace("ALIVE", f'"{alive.address}"'))
+    hosts = POLICY.replace("DEAD", f'"{dead.address}"').replace("ALIVE", f'"{alive.address}"')
+    front = gateway(hosts.replace("SHOWN", authority.issue().yaml))
     server = prometheus(front)
     with Callers(front) as callers:
         time.sleep(7 * MINUTE)  # RequestAmplification compares with five minutes before

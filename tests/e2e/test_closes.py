@@ -2,6 +2,7 @@
 """Hosts that close kept connections: at the end of their patience, at a restart, and just when a request is on its way.
 BECALM_SOAK=1 restarts hosts under 6,500 calls."""
 
+import contextlib
 import os
 import pathlib
 import platform
@@ -16,6 +17,8 @@ import time
 import pytest
 from conftest import PROGRAM, can_trace, free_port
 from host import wait_until
+from host_h2 import HostH2
+from http2 import Answer, Http2
 from load import Load, statuses
 from message import Message, request
 
@@ -304,3 +307,23 @@ def test_rolling_restarts_lose_neither_a_get_nor_a_post(gateway, kind, asks):
     finally:
         for each in hosts:
             each.stop()
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace can't see this program's calls")
+def test_posts_that_go_out_together_take_one_look_at_their_shared_connection(gateway, tmp_path):
+    calls = tmp_path / "calls"
+    trace = ["strace", "-D", "-f", "-qq", "-o", str(calls), "-e", "trace=recvfrom"]
+    with contextlib.closing(HostH2()) as host:
+        made = gateway(policy(host.address, rules="protocol: h2"), wrapper=trace, protocols="[h2, h1]")
+        with Http2(made.port) as client:
+            assert client.ask().status == 200  # the connection is there
+            before = calls.read_text().count("MSG_PEEK")
+            streams = [client.connection.get_next_available_stream_id() + 2 * n for n in range(32)]
+            for stream in streams:
+                head = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/")]
+                client.connection.send_headers(stream, head, end_stream=True)
+                client.answers[stream] = Answer()
+            client.flush()
+            assert [client.answer(stream).status for stream in streams] == [200] * 32
+        looks = calls.read_text().count("MSG_PEEK") - before
+        assert 1 <= looks <= 8  # few, should the system have split what was sent at once

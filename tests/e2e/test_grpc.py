@@ -6,10 +6,12 @@ import queue
 import threading
 
 import pytest
+import store
 from conftest import policy_of, wait_until
 from grpc_lab import SECONDS, Fails, GrpcClient, grpc, serves  # noqa: F401: a fixture
 from host_h2 import Answer, Close, HostH2, Refuse
 from http2 import Http2
+from wire import ask
 
 Code = grpc.StatusCode
 H2 = "protocol: h2\n"
@@ -46,6 +48,18 @@ def grpc_pair(gateway, serves):
     yield make
     for each in clients:
         each.channel.close()
+
+
+@pytest.fixture
+def redis_of(tmp_path):
+    """Keys in a Redis of its own, as the policy says it."""
+    if store.SERVER is None:
+        pytest.skip("redis-server is not installed")
+    running = store.Redis(tmp_path).start()
+    (tmp_path / "secret").write_text("0123456789abcdef0123456789abcdef")
+    running.be_trusted()
+    yield f"store: {{redis: '{running.url}'}}\nidempotencyStore: {{redis: inherit, secretFile: {tmp_path}/secret, timeout: 30s}}\n"
+    running.stop()
 
 
 @pytest.fixture
@@ -432,6 +446,63 @@ def test_grpc__a_stream_that_is_silent_for_too_long_is_ended(h2_pair):
 
 
 # ---- our own answers ----
+
+
+def test_grpc__calls_are_counted_by_the_protocol_of_each_side(h2_pair, gateway, host):
+    """Two gateways: behind the second one hosts speak HTTP/1."""
+    client, this, edge = h2_pair(at_end=lambda asked: unary(b"y") if asked.path.startswith("/lab") else Answer())
+    assert asks(client).trailers["grpc-status"] == "0"
+    assert client.ask().status == 200 and edge.ask().status == 200 and edge.ask().status == 200
+    plain = gateway(policy_of([host()]))
+    assert plain.ask().status == 200
+    for each, side, counts in (
+        (edge, "clients", {"h1": 2, "h2": 1, "grpc": 1}),
+        (edge, "hosts", {"h1": 0, "h2": 3, "grpc": 1}),
+        (plain, "clients", {"h1": 1, "h2": 0, "grpc": 0}),
+        (plain, "hosts", {"h1": 1, "h2": 0, "grpc": 0}),
+    ):
+        for protocol, count in counts.items():
+            each.expect_metric(count, "becalm_protocol_requests_total", side=side, protocol=protocol)
+        state = json.loads(ask(each.admin, path="/api/state", host=f"127.0.0.1:{each.admin}").body)
+        assert state["services"][0]["endpoints"][0]["protocols"][side] == counts
+        assert state["http2"] == {"clientsEnded": {}, "hostsEnded": {}}
+
+
+def keyed(path):
+    return (("idempotency-key", f'"{path}"'),)
+
+
+@pytest.mark.parametrize("in_redis", [False, True])
+def test_grpc__an_answer_that_is_stored_for_its_key_has_its_trailers(h2_pair, request, in_redis):
+    """Of one that has a message, and of one of trailers only; text and binary, twice the same name."""
+    more = (("x-sum-bin", "AAEC"), ("x-two", "1"), ("x-two", "2"), ("grpc-message", "b%C3%A4h"))
+    answers = {"/lab.Lab/Unary": unary(b"made" * 9000, 0, *more[:3]), "/lab.Lab/No": trailers_only(9, more[3])}
+    text = TRUST + request.getfixturevalue("redis_of") if in_redis else TRUST
+    client, this, edge = h2_pair(H2 + "idempotencyKey: enforced\n", text=text, at_end=lambda asked: answers[asked.path])
+    for path, code, body in (("/lab.Lab/Unary", "0", message(b"made" * 9000)), ("/lab.Lab/No", "9", b"")):
+        first = asks(client, path=path, fields=keyed(path))
+        again = asks(client, path=path, fields=keyed(path))
+        assert "replayed" in again.fields["proxy-status"] and "replayed" not in first.fields.get("proxy-status", "")
+        for each in (first, again):
+            where = each.trailers if body else each.fields
+            assert (each.body, where["grpc-status"], each.ended) == (body, code, True), each
+            assert "content-length" not in each.fields
+        assert again.all_trailers == first.all_trailers and (not body or ("x-sum-bin", "AAEC") in again.all_trailers)
+    assert [each.path for each in this.requests] == list(answers)
+    assert last_access(edge, 2)["grpc_status"] == "OK" and last_access(edge, 4)["grpc_status"] == "FAILED_PRECONDITION"
+
+
+@pytest.mark.parametrize("rule", ["required", "enforced"])
+def test_grpc__what_is_kept_for_a_key_depends_on_its_status(h2_pair, rule):
+    """4xx is an answer; 5xx may have been done, so it is one where the service knows no keys; 401 and 403: nothing was done."""
+    client, this, edge = h2_pair(H2 + f"maxRetries: 0\nidempotencyKey: {rule}\n", at_end=lambda asked: trailers_only(int(asked.path[1:])))
+    kept = {code: code in (0, 3, 5, 6, 9, 11) or (rule == "enforced" and code not in (7, 16)) for code in range(17)}
+    for code in kept:
+        got = [asks(client, path=f"/{code}", fields=keyed(code)) for _ in range(2)]
+        assert [each.fields["grpc-status"] for each in got] == [str(code)] * 2
+        assert ("replayed" in got[1].fields.get("proxy-status", "")) == kept[code], code
+    counts = [len([each for each in this.requests if each.path == f"/{code}"]) for code in kept]
+    assert counts == [1 if kept[code] else 2 for code in kept]
 
 
 def test_grpc__no_route_is_unimplemented(gateway, serves):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from conftest import free_port, policy_of, wait_until
-from host_h2 import Answer, Connection, GoAway, HostH2, Refuse
+from host_h2 import Answer, GoAway, HostH2, Refuse
 from http2 import Http2
 from wire import Wire, ask
 
@@ -216,6 +216,8 @@ def test_h2_hosts__a_host_that_does_not_speak_it_is_named_in_the_log(gateway):
         edge = gateway(f"services: {{a: {{hosts: ['127.0.0.1:{listener.getsockname()[1]}'], match: {{prefix: /}}, protocol: h2, maxRetries: 0}}}}\n")
         assert edge.ask().status == 502
         wait_until(lambda: edge.log_lines("does not speak HTTP/2"))
+        edge.expect_metric(1, "becalm_h2_hosts_ended_total", why="protocol")
+        assert edge.metric("becalm_h2_hosts_ended_total") == 1
 
 
 @pytest.mark.skipif(os.environ.get("BECALM_SOAK") != "1", reason="it waits for ten seconds")
@@ -303,11 +305,9 @@ class Choosy(HostH2):
             return None
         return Refuse(code=13)
 
-    def serve(self, peer):
-        peer = self.tls.wrap_socket(peer, server_side=True)
+    def serve(self, peer, number):
         if peer.selected_alpn_protocol() == "h2":
-            self.connections.append(Connection(self, peer))
-            self.connections[-1].run()
+            super().serve(peer, number)
             return
         with peer, peer.makefile("rb") as came:
             while line := came.readline():

@@ -59,7 +59,7 @@ def judge(hosts, results, seed):
         unknowable = path in spoilt or len(body) > KEPT or any(result.at <= at <= result.at + result.took for at in aborts)
         if result.status != 200 and not unknowable:
             lost.append((path, result.status, result.error))
-    said = (seed, statuses(results), sum(host.refusals for host in hosts), sum(host.connections for host in hosts))
+    said = (seed, statuses(results), sum(host.refusals for host in hosts), sum(host.accepted for host in hosts))
     assert (doubled, lost, torn, unfounded) == ([], [], [], []), (doubled[:9], lost[:9], torn[:9], unfounded[:9], said)
 
 

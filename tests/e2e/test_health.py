@@ -67,6 +67,7 @@ def test_a_host_that_fails_its_checks_gets_no_calls_until_it_passes_them_again(g
     lines = here.log()
     assert lines.count(f"host fails its health checks service=a host={bad.address}") == 1, lines
     assert lines.count(f"host passes its health checks again service=a host={bad.address}") == 1, lines
+    assert "all hosts fail" not in lines
 
 
 def test_only_failures_in_a_row_take_a_host_out(gateway, host):

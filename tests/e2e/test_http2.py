@@ -290,8 +290,11 @@ def test_connect_is_refused(pair):
     "code,frames",
     [
         (5, [frame(HEADERS, 4, 1, block("POST")), frame(RST, 0, 1, b"\0\0\0\x08"), frame(HEADERS, 5, 1, block())]),
+        (5, [frame(HEADERS, 4, 1, block("POST")), frame(RST, 0, 1, b"\0\0\0\x08"), frame(DATA, 1, 1, b"x")]),
         (1, [frame(HEADERS, 5, 5, block()), frame(HEADERS, 5, 3, block())]),
         (1, [frame(PRIORITY, 0, 0, b"\0\0\0\0\1")]),
+        (1, [frame(PRIORITY, 0, 3, b"\0\0\0\3\1")]),
+        (1, [frame(PRIORITY, 0, 3, b"\x80\0\0\1\1"), frame(PRIORITY, 0, 3, b"\x80\0\0\3\1")]),
     ],
 )
 def test_frames_that_break_the_rules_of_streams_end_the_connection(pair, code, frames):
@@ -300,15 +303,17 @@ def test_frames_that_break_the_rules_of_streams_end_the_connection(pair, code, f
     with Frames(gateway.port) as client:
         client.send(b"".join(frames))
         assert client.next(GOAWAY)[3][4:8] == code.to_bytes(4, "big")
+    gateway.expect_metric(1, "becalm_h2_goaway_total", why="protocol")
 
 
-def test_no_head_comes_behind_the_end_of_an_answered_request(pair):
+@pytest.mark.parametrize("more", [frame(HEADERS, 5, 1, block()), frame(DATA, 1, 1, b"x"), frame(DATA, 0, 1, b"")])
+def test_nothing_comes_behind_the_end_of_an_answered_request(pair, more):
     gateway, _ = pair()
     with Frames(gateway.port) as client:
         client.send(frame(HEADERS, 5, 1, block()))
         while not client.next(DATA)[1] & 1:
             pass
-        client.send(frame(HEADERS, 5, 1, block()))
+        client.send(more)
         assert client.next(GOAWAY)[3][4:8] == b"\0\0\0\5"
 
 

@@ -40,6 +40,7 @@ class Chain:
                 f"role: sidecar\ntrust: [127.0.0.0/8, unix]\n{text}services:\n"
                 f"  self: {{hosts: ['{application}'], listen: {{address: '{doors[layer - 1]}', role: gateway}}, {rules}}}{others}\n"
             )
+            self.first = here  # at last
             if not last:
                 self.programs.append(subprocess.Popen([sys.executable, str(HERE / "passer.py"), f"{folder}/application{layer}", str(here.port)]))
                 wait_until((folder / f"application{layer}").exists)
@@ -74,6 +75,8 @@ def test_a_deadline_goes_down_a_chain_whose_applications_do_not_pass_it_on(chain
     assert 0 < left(leaf) <= 20000
     assert ask(here.door, fields=trace()).status == 200  # whose own client says nothing: the policies' own
     assert left(leaf) > 20000
+    here.first.expect_metric(2, "becalm_join_calls_total", result="joined")
+    here.first.expect_metric(2, "becalm_join_calls_total")
 
 
 def test_without_joining_it_ends_at_the_first_application(chain, host):

@@ -293,6 +293,15 @@ def test_a_flood_is_refused_and_forgets_nobody(gateway, host):
     assert there.count() == seen
 
 
+def eager(there):
+    """Enforced keys at two hosts, and a policy that retries whatever it may: no other rule is in the way."""
+    return (
+        f"services:\n  a:\n    hosts: [{there[0].address}, {there[1].address}]\n    match: {{prefix: /}}\n"
+        "    idempotencyKey: enforced\n    maxRetries: 3\n    initialDelay: 1ms\n    attemptTimeout: 400ms\n"
+        "    budget: {kind: none}\n    breaker: {enabled: false}\n    limit: {kind: none}\n    outlier: {enabled: false}\n"
+    )
+
+
 def misbehaves(draws, executed, lock):
     """A host that executes what it reads and then does what the draw says: it knows no keys."""
 

@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import policy_of
@@ -21,6 +22,7 @@ from test_keys_enforced import (  # noqa: F401
     ENFORCED,
     admin,
     charge,
+    eager,
     misbehaves,
     reason,
     test_a_client_that_leaves_finds_the_answer_or_that_it_is_unknown,
@@ -52,6 +54,8 @@ def shared(url, tmp_path, timeout="20s", **more):
 @pytest.fixture
 def gateway(gateway, redis, tmp_path):
     """Any gateway of these tests; `keys` are further settings of their store."""
+    redis.be_trusted()
+    redis.be_trusted("another")
 
     def make(policy, keys=None, url=None, **more):
         return gateway(policy, sets=shared(url or redis.url, tmp_path, **(keys or {})), **more)
@@ -184,7 +188,7 @@ def test_a_required_key_of_a_dead_gateway_begins_anew_and_its_late_end_changes_n
 
 
 def test_a_store_that_was_killed_refuses_enforced_keys_and_nothing_else(three, redis):
-    (a, _), host = three(count=2)
+    (a, _), host = three(count=2, keys={"lease": "1s"})
     assert charge(a, "k").status == 200
     redis.kill()
     wait_until(lambda: a.log_lines("idempotency keys: the store is away"))
@@ -310,6 +314,130 @@ def test_answers_are_encrypted_and_keys_of_encryption_rotate(three, redis, tmp_p
     assert host.count("/charge") == 1
 
 
+def test_secrets_rotate_and_no_key_is_forgotten(three, redis, tmp_path):
+    """Gateways have the new secret one after the other: first as the second line, then as the first."""
+    (a, b), host = three(count=2)
+    old, new = "a secret that all gateways share\n", "another one that comes after it\n"
+
+    def rotate(gateway, text):
+        (tmp_path / "secret").write_text(text)
+        shown = "explain: true\n" not in gateway.path.read_text()
+        plain = gateway.path.read_text().replace("explain: true\n", "")
+        gateway.reload("explain: true\n" + plain if shown else plain)
+        wait_until(lambda: (gateway.ask(path="/other").get("becalm-explain") is not None) == shown)
+
+    host.on("/charge", Reply(201, b"one"), Reply(201, b"two"), Reply(cut=0, end="reset"), Reply(201, b"three"), Reply(201, b"four"))
+    assert charge(a, "k1").body == b"one"
+    settled(b, "k1")
+    rotate(b, old + new)  # looks for keys of those that come after
+    rotate(a, new + old)
+    assert charge(a, "k2").body == b"two"
+    for gateway, key, body in ((a, "k1", b"one"), (b, "k1", b"one"), (b, "k2", b"two"), (a, "k2", b"two")):
+        assert settled(gateway, key).body == body, (key, body)
+    assert charge(a, "k3").status == 502
+    rotate(b, new + old)
+    wait_until(lambda: reason(charge(b, "k3")) == "key_unknown")
+    assert reason(charge(b, "k1", body=b"6 euro")) == "key_mismatch"
+    assert reason(charge(b, "k1", Authorization="another")) == "key_scope"
+    rotate(b, new)
+    assert settled(b, "k2").body == b"two" and host.count("/charge") == 3
+    assert charge(b, "k1").body == b"three", "its secret is gone"
+
+
+def test_a_key_that_is_held_has_its_older_name_while_the_secret_rotates(three, redis, tmp_path):
+    (a,), host = three(count=1)
+    host.on("/charge", Reply(cut=0, end="reset"), Reply(201, b"again"))
+    assert charge(a, "k").status == 502
+    wait_until(lambda: reason(charge(a, "k")) == "key_unknown")
+    (tmp_path / "secret").write_text("another one that comes after it\na secret that all gateways share\n")
+    a.reload("explain: true\n" + a.path.read_text())
+    wait_until(lambda: a.ask(path="/other").get("becalm-explain") is not None)
+    answer = charge(a, "k")
+    assert reason(answer) == "key_unknown"
+    wait_until(lambda: json.loads(admin(a, "/api/keys").body)["held"])
+    (held,) = json.loads(admin(a, "/api/keys").body)["held"]
+    assert held["id"] in json.loads(answer.body)["detail"]
+    assert admin(a, f"/api/keys/{held['id']}", "DELETE").status == 202
+    wait_until(lambda: a.log_lines("idempotency key released"))
+    assert charge(a, "k").body == b"again"
+
+
+def test_hosts_are_told_which_beginning_of_a_key_a_call_is(three, redis):
+    (a, b), host = three(REQUIRED, count=2, keys={"fence": "true", "lease": "1s"})
+    fences = []
+
+    def seen(got):
+        fences.append(got.get("becalm-key-fence"))
+        return Reply(503 if len(fences) < 3 else 201)
+
+    host.on("/charge", seen)
+    assert charge(a, "k", **{"becalm-key-fence": "17"}).status == 201, "retried by the gateway"
+    assert fences[0] == fences[1] == fences[2] and int(fences[0]) > 17, "one call has one"
+    host.on("/charge", Reply(503), seen)
+    for one in (b, a, b):
+        assert charge(one, f"k{len(fences)}").status == 201
+    assert [int(each) for each in fences[2:]] == sorted({int(each) for each in fences[2:]}) and len(fences) == 6
+    redis.tell("HSET", "becalm:{default}:era", "n", 9000000000000)  # its clock was ahead
+    for one in (a, b):
+        assert charge(one, f"k{len(fences)}").status == 201
+    assert fences[-2:] == ["9000000000001", "9000000000002"]
+    host.on("/other", seen)
+    a.ask(path="/other", fields={"becalm-key-fence": "17"})
+    assert fences[-1] is None, "nobody else can say it"
+
+
+def test_without_fence_hosts_are_told_nothing(three):
+    (a,), host = three(count=1)
+    assert charge(a, "k", **{"becalm-key-fence": "17"}).status == 200
+    assert host.requests[-1].get("becalm-key-fence") is None
+
+
+def test_a_call_waits_until_replicas_have_its_key_and_a_failover_forgets_none(three, redis, tmp_path):
+    relay = Relay(redis.port)
+    replica = Redis(tmp_path, "--replicaof", "127.0.0.1", redis.port, "--repl-diskless-sync-delay", "0")
+    go = threading.Event()
+    try:
+        (a, b), host = three(count=2, url=relay.url, keys={"replicas": 1, "lease": "1s", "timeout": "2s"})
+        assert reason(charge(a, "k")) == "key_store_away" and host.count() == 0, "no replica has it"
+        replica.start()
+        wait_until(lambda: charge(a, "first").status == 200)
+        host.on("/charge", Reply(201, b"late", when=go.is_set), Reply(201, b"second"))
+        with ask_and_wait(a, host, 2):
+            a.kill()  # with the last write that it told, and nobody to tell it again
+            replica.tell("REPLICAOF", "NO", "ONE")
+            relay.to = replica.port
+            redis.kill()
+            relay.cut()
+            told = []
+            wait_until(lambda: told.append(reason_of(charge(b, "k"))) or told[-1] == "key_unknown")
+        assert host.count() == 2
+    finally:
+        go.set()
+        relay.close()
+        replica.stop()
+
+
+def test_the_script_frees_a_key_only_while_it_is_held(redis):
+    """Between an operator's look and the order its owner may have come back."""
+    text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
+    names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
+
+    def run(what, *words):
+        return redis.tell("EVAL", text, 5, *names, what, "", 60000, *words)
+
+    redis.be_trusted()
+    mine = ("owner", "print", 1, 60000, "a/charge")
+    assert b"begun" in run("begin", *mine, 1)
+    assert b"none" in run("free") and b"flight" in run("begin", *mine, 1)
+    assert b"ok" in run("end", *mine, "unknown", 0, "", "", "")
+    assert b"held" in run("look") and b"held" in run("begin", *mine, 1)
+    assert b"ok" in run("renew", *mine) and b"none" in run("free"), "its owner has come back"
+    assert b"ok" in run("end", *mine, "answer", 201, "", "fields", "body")
+    assert b"none" in run("free") and b"body" in run("begin", *mine, 1)
+    for name in (names[2], *names[3:]):
+        assert 0 < int(redis.tell("PTTL", name)[1:]) <= 120000, "nothing of it stays for ever"
+
+
 def test_what_redis_keeps_tells_nobody_what_was_asked(three, redis):
     (a,), host = three(count=1)
     assert charge(a, "a-key-of-mine", Authorization="Bearer token").status == 200
@@ -359,17 +487,14 @@ def test_no_key_is_executed_twice_whatever_happens_to_hosts_gateways_and_the_sto
     redis.stop()
     redis = Redis(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
     redis.start()
+    redis.be_trusted()
     soak = os.environ.get("BECALM_SOAK")
     keys, clients = (10000, 16) if soak else (120, 6)
     draws, executed, lock = random.Random(18), collections.Counter(), threading.Lock()
     there = [host(), host()]
     for one in there:
         one.on("/charge", misbehaves(draws, executed, lock))
-    policy = (
-        f"services:\n  a:\n    hosts: [{there[0].address}, {there[1].address}]\n    match: {{prefix: /}}\n"
-        "    idempotencyKey: enforced\n    maxRetries: 3\n    initialDelay: 1ms\n    attemptTimeout: 400ms\n"
-        "    budget: {kind: none}\n    breaker: {enabled: false}\n    limit: {kind: none}\n    outlier: {enabled: false}\n"
-    )
+    policy = eager(there)
 
     def fresh():
         return gateway(policy, url=redis.url, keys={"lease": "1s", "timeout": "200ms"}, workers=2)
@@ -383,8 +508,8 @@ def test_no_key_is_executed_twice_whatever_happens_to_hosts_gateways_and_the_sto
         choice = random.Random(number)
         until = time.monotonic() + (3600 if soak else 120)
         for key in mine:
-            said = "key_store_away"
-            while said == "key_store_away" and time.monotonic() < until:  # nothing was done, says the gateway
+            said, doubts = "key_store_away", ("key_store_away", "key_store_forgot")
+            while said in doubts and time.monotonic() < until:  # nothing was done, says the gateway
                 try:
                     with lock:
                         one = choice.choice(gateways)
@@ -392,7 +517,7 @@ def test_no_key_is_executed_twice_whatever_happens_to_hosts_gateways_and_the_sto
                     said = reason_of(answer) or answer.status
                 except (OSError, EOFError, AssertionError):
                     said = 0  # an answer that was cut, or a gateway that was killed
-                if said == "key_store_away":
+                if said in doubts:
                     time.sleep(0.05)
             with lock:
                 statuses[said] += 1

@@ -7,9 +7,11 @@ import os
 import pathlib
 
 import jsonschema
+import pytest
 import yaml
 from conftest import policy_of
 from host import Reply, wait_until
+from store import SERVER, redis, rules  # noqa: F401: a fixture
 from wire import ask
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -115,6 +117,16 @@ def test_the_answers_are_as_described(gateway, host):
     for state in ("forced_open", "disabled", "metrics_only", "closed", "reset"):
         check(there, "post", breaker, service="a", body={"state": state})
     check(there, "post", "/api/reload", body={})
+
+
+@pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
+def test_and_those_of_a_fleet(gateway, host, redis):
+    there = gateway(policy_of([host()], f'store: {{redis: "{redis.url}", timeout: 20s}}', rules()))
+    wait_until(lambda: json.loads(check(there, "get", "/api/fleet").body)["stores"][0]["instances"])
+    check(there, "get", "/api/state")
+    redis.kill()
+    wait_until(lambda: not json.loads(check(there, "get", "/api/fleet").body)["stores"][0]["up"])
+    assert json.loads(check(there, "get", "/api/fleet").body)["stores"][0]["error"]
 
 
 def test_and_those_to_faults_on_order(gateway, host, tmp_path):

@@ -11,7 +11,7 @@ from host import Reply, wait_until
 from test_admin import target
 from test_lines import status_of_upload
 
-LINE = "nobody has written how long it may take"
+LINE = "and the policy has no timeout"
 ONCE = "maxRetries: 0\nbreaker: {enabled: false}\nlimit: {kind: none}\n"
 
 

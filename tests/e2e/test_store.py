@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 from conftest import PROGRAM, ROOT, free_port, policy_of
@@ -200,6 +201,8 @@ def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(serv
     assert code == 1 and "idempotencyStore.secretFile: " in said, said
     (tmp_path / "s").write_text("too short\n")
     assert "its first line is shorter than 16 bytes" in check()[1]
+    (tmp_path / "s").write_text("0123456789abcdef\nshort\n")
+    assert "its second line, the secret before, is shorter than 16 bytes" in check()[1]
     (tmp_path / "s").write_text("0123456789abcdef\n")
     code, said = check()
     assert code == 1 and "idempotencyStore.encryptFile: " in said, said
@@ -212,6 +215,10 @@ def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(serv
     redis.tell("ACL", "SETUSER", "default", "-config")  # it may not be asked, and that is all right
     code, said = check()
     assert code == 0 and "maxmemory-policy" not in said, said
+    redis.tell("ACL", "SETUSER", "default", "-info", "-wait")
+    assert "write ACL SETUSER default +info [store]" in check()[1]
+    policy.write_text(policy.read_text().replace("encryptFile: e", "encryptFile: e, replicas: 1"))
+    assert "write ACL SETUSER default +info +wait [store]" in check()[1]
 
 
 def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
@@ -249,6 +256,11 @@ def seen(gateway):
     return {each["id"]: each for store in fleet(gateway) for each in store["instances"]}
 
 
+def show(gateway):
+    done = subprocess.run([PROGRAM, "top", "--fleet", "--once", f"127.0.0.1:{gateway.admin}"], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def test_every_gateway_shows_the_whole_fleet(gateway, host, server):
     redis = server()
     good, bad = host(), host()
@@ -267,13 +279,20 @@ def test_every_gateway_shows_the_whole_fleet(gateway, host, server):
     assert fleet(calm)[0]["up"] and fleet(calm)[0]["fleet"] == "prod"
     policies = {who: seen(calm)[ids[who]]["policy"] for who in ids}
     assert policies[calm] != policies[other]
-    done = subprocess.run([PROGRAM, "top", "--fleet", "--once", f"127.0.0.1:{calm.admin}"], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert "fleet prod" in lines[0] and "3 instances" in lines[0] and " up " in lines[0], done.stdout
-    assert lines[2].startswith(ids[other][:12]) and lines[2].endswith("differs"), done.stdout  # worst first
+    lines = show(calm).splitlines()
+    assert "fleet prod" in lines[0] and "3 instances" in lines[0] and " up, answered " in lines[0], lines
+    assert lines[0].endswith(" % of 20 % allowed"), lines
+    assert lines[2].startswith(ids[other][:12]) and lines[2].endswith("differs"), lines  # worst first
     redis.tell("HSET", "becalm:{prod}:who", "evil", '9999999999999 "},{\033[2J x y 1 1 1 1 1')
-    wait_until(lambda: fleet(calm)[0]["readSecondsAgo"] < 0.5)
+    dead = f"{int(time.time() * 1000) - 20000} pod 0.1.0 abc 9000000 9000000 1 0 60"  # told 20 s ago, by an older version
+    redis.tell("HSET", "becalm:{prod}:who", "dead", dead)
+    wait_until(lambda: "dead" in seen(calm), what=lambda: fleet(calm))
     assert "evil" not in seen(calm)
+    assert seen(calm)["dead"]["sharedCallsPerSecond"] == 9000
+    said = show(calm)
+    assert said.splitlines()[2].startswith("dead") and said.splitlines()[2].endswith("silent"), said
+    assert " 9000 calls/s" not in said.splitlines()[0], said  # what it told is over
+    redis.tell("HDEL", "becalm:{prod}:who", "dead")
     other.end()  # who leaves says so
     wait_until(lambda: ids[other] not in seen(calm), what=lambda: fleet(calm))
     redis.kill()

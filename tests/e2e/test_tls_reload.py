@@ -146,6 +146,13 @@ def test_tls_reload__the_expiry_of_each_certificate_is_a_metric_and_in_the_state
     assert state["tls"]["certificates"] == [{"file": str(shown.cert), "expires": when}]
     assert {"side": "clients", "result": "full", "count": 0} in state["tls"]["handshakes"]
     assert edge.log_lines("[expires]")
+    said = subprocess.run([PROGRAM, "top", "--once", "-n", "100ms", f"127.0.0.1:{edge.admin}"], capture_output=True, text=True, timeout=60)
+    assert any(f"! certificate expires in {days}d" in said.stdout for days in (2, 3)), said  # 3 in the second in which it was issued
+    told = subprocess.run([PROGRAM, "top", "--once", "--json", "-n", "100ms", f"127.0.0.1:{edge.admin}"], capture_output=True, text=True, timeout=60)
+    told = json.loads(told.stdout)
+    assert told["certificate"]["file"] == str(shown.cert) and 2 * 86400 < told["certificate"]["expiresInSeconds"] <= 3 * 86400
+    assert told["handshakes"]["clients"] == {"full": 0, "resumed": 0, "failed": {}} and told["http2"] == {"clientsEnded": {}, "hostsEnded": {}}
+    assert told["services"][0]["protocolsPerSecond"] == {"clients": {"h1": 0, "h2": 0, "grpc": 0}, "hosts": {"h1": 0, "h2": 0, "grpc": 0}}
 
 
 def edge_expiry(shown):

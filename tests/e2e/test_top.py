@@ -212,12 +212,44 @@ def test_what_is_no_gateway_is_an_error(host):
     assert "HTTP 500" in run_top("--once", other.address).stderr
 
 
+def test_several_gateways_are_a_line_each_and_the_worst_comes_first(town, gateway, host):
+    other = host()
+    calm = gateway(f"services: {{a: {{hosts: [{other.address}], match: {{prefix: /}}}}}}\n")
+    wait_until(lambda: in_trouble(town.town_admin, "dead"), SECONDS)
+    gone = f"127.0.0.1:{free_port()}"
+    names = [f"127.0.0.1:{calm.admin}", town.town_admin, gone]
+    done = run_top("--once", "--json", "-n", "300ms", *names)
+    assert (done.returncode, done.stderr) == (1, ""), "one of them is away"
+    listed = json.loads(done.stdout)["gateways"]
+    assert [each["admin"] for each in listed] == [gone, town.town_admin, names[0]]
+    assert "error" in listed[0] and set(listed[0]) == {"admin", "error"}
+    assert listed[1]["severity"] == "critical" and listed[1]["inTrouble"][0] == {"name": "dead", "severity": "critical", "trouble": "breaker open"}
+    assert listed[1]["services"] == 3 and listed[1]["requestsPerSecond"] > 0
+    assert listed[2]["severity"] == "fine" and listed[2]["inTrouble"] == [] and listed[2]["requestsPerSecond"] == 0 and "success" not in listed[2]
+    done = run_top("--once", "-n", "300ms", *names[:2])
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and all(len(line) <= 80 for line in lines) and len(lines) == 4
+    assert lines[0].startswith("becalm top  2 gateways  0 away  1 in trouble  ")
+    assert lines[2].startswith(f"!! {town.town_admin}") and " dead: breaker open " in lines[2]
+    assert lines[3].startswith(f"   {names[0]}") and " fine " in lines[3]
+
+
+def test_each_address_of_a_name_is_a_gateway(town):
+    done = run_top("--once", "--json", "--all", "-n", "100ms", f"localhost:{town.admin}")
+    listed = {each["admin"]: each for each in json.loads(done.stdout)["gateways"]}
+    assert "services" in listed[town.town_admin], "asked by its address, not by the name"
+    done = run_top("--once", "--all", "localhost:nonsense")
+    assert done.returncode == 2 and "localhost: " in done.stderr
+
+
 def test_usage_errors():
     for args, message in (
         (["--json"], "--json needs --once"),
         (["--interval", "5"], "--interval is a duration"),
         (["--interval", "1ms"], "100ms to 1h"),
-        (["a:1", "b:2"], "one gateway at a time"),
+        (["--fleet", "a:1", "b:2"], "--fleet asks one gateway"),
+        (["--once", "a:1", "b"], "'b' is no admin address"),
+        (["a:1", "b:2"], "this is no terminal"),
         (["9900"], "'9900' is no admin address"),
         ([], "this is no terminal; use --once"),
     ):

@@ -69,6 +69,16 @@ def test_parts_of_one_name_have_its_short_names_together(named, host):
     assert arrives(gateway, "payment.shop") == "a" and gateway.ask(host="payment", path="/x").body == b"b"
 
 
+def test_short_names_are_the_same_endpoint(gateway, host):
+    there = host().on("/", Reply(200, body=b"fine"))
+    endpoints = f"{{full: {{match: {{host: {FULL}}}}}, bank: {{match: {{host: payment.bank.svc}}}}, written: {{match: {{host: payment}}}}}}"
+    there = gateway(f"services: {{a: {{hosts: ['{there.address}'], match: {{prefix: /}}, endpoints: {endpoints}}}}}\n", sets=["log.access=json"])
+    for name in (FULL, "payment.shop", "Payment.Shop.svc", "payment.bank", "payment"):
+        assert there.ask(host=name).status == 200
+    wait_until(lambda: len(there.access()) == 5)
+    assert [json.loads(line).get("endpoint", "default") for line in there.access()] == ["full", "full", "full", "bank", "written"]
+
+
 @pytest.mark.parametrize(
     ("prefix", "by", "path", "arrives_as"),
     [

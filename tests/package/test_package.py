@@ -136,6 +136,23 @@ def test_deb__says_what_it_needs(packages):
     assert fields["Version"] == re.search(r'BECALM_VERSION +"(.*)"', (ROOT / "include/becalm/version.h").read_text())[1]
 
 
+def test_dev__brings_what_its_pkg_config_files_require():
+    """Else the first `pkg-config libbecalm` on an empty machine fails: it reads private requirements too."""
+    wanted = set()
+    for path in [*BUILD.glob("*.pc"), *BUILD.glob("*/*.pc")]:
+        for line in re.findall(r"^Requires(?:\.private)?: (.*)$", path.read_text(), re.M):
+            wanted |= {word.split()[0] for word in line.split(",")}
+    wanted -= {"libbecalm"}
+    assert {"yaml-0.1", "libcurl"} <= wanted
+    settings = (BUILD / "CPackConfig.cmake").read_text()
+    debian = re.search(r'CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "(.*)"', settings)[1].split(", ")
+    red_hat = re.search(r'CPACK_RPM_LIBRARY_PACKAGE_REQUIRES "(.*)"', settings)[1].split(", ")
+    assert {f"pkgconfig({name})" for name in wanted} == set(red_hat)
+    for name in wanted:
+        owners = {line.split(":")[0] for line in run("dpkg", "-S", f"*/pkgconfig/{name}.pc").splitlines()}
+        assert owners & set(debian), (name, owners)
+
+
 def test_rpm__is_unpacked_and_started(packages, tmp_path):
     listed = set(run("rpm", "-qpl", packages["rpm"]).split())
     assert EXPECTED <= listed
@@ -249,3 +266,46 @@ def test_image__as_buildah_makes_it(image, tmp_path):
         run("buildah", "--storage-driver=vfs", "rm", name)
     finally:
         run("buildah", "--storage-driver=vfs", "rmi", "-f", "becalm-test")
+
+
+@soak
+@is_root
+def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path):
+    """An empty Debian, the packages, and README: gateway, sidecar, libcurl, shell, and checking what is there. What the walk says is how long
+    each took."""
+    root = tmp_path / "debian"
+    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
+    run("mmdebstrap", "--variant=apt", "--include=python3,curl,gcc,libc6-dev,pkg-config", release, root)
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    for each in packages["deb"].parent.glob("*.deb"):
+        shutil.copy(each, root / "tmp")
+    run("chroot", root, "sh", "-c", "DEBIAN_FRONTEND=noninteractive apt-get install -y /tmp/*.deb")
+    shutil.copy(ROOT / "tests/package/walk.sh", root / "tmp/walk.sh")
+    (root / "dev/null").exists() or os.mknod(root / "dev/null", 0o20666, os.makedev(1, 3))
+    said = run("chroot", root, "bash", "/tmp/walk.sh", free_block())
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("way: ")] == ["gateway", "sidecar", "libcurl", "shell", "check", "kubernetes"]
+    print(said)
+
+
+@soak
+@is_root
+def test_bundle__runs_in_another_release(bundle, tmp_path):
+    """With another C library than the one that it was built with."""
+    root = tmp_path / "other"
+    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
+    run("mmdebstrap", "--variant=essential", "bullseye" if release != "bullseye" else "bookworm", root)
+    shutil.copytree(bundle, root / "opt/becalm", symlinks=True)
+    starts(["/opt/becalm/bin/becalm", "proxy", "/opt/becalm/share/becalm/becalm.yaml"], enter(root))
+
+
+def free_block():
+    """Three ports in a row that were free a moment ago."""
+    for first in range(23100, 32000, 10):
+        try:
+            for port in range(first, first + 3):
+                with socket.socket() as one:
+                    one.bind(("127.0.0.1", port))
+            return first
+        except OSError:
+            continue
+    raise AssertionError("found no free ports")

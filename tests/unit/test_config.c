@@ -392,6 +392,84 @@ static void test_config__names_in_trust_need_somebody_who_asks_for_them(void **s
     becalm_config_free(config);
 }
 
+static void test_config__a_service_that_passes_hosts_has_rules_that_pass(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_config *config =
+        parse("role: sidecar\ndefaults: {maxRetries: 3, outlier: {enabled: true}, hedge: {enabled: true}}\n"
+              "services: {a: {unlisted: pass}, b: {unlisted: pass, maxRetries: 1, match: {host: '*.b'}}, c: {}}\n");
+    assert_int_equal(diags.count, 0);
+    const struct becalm_service *a = becalm_config_find(config, "a");
+    becalm_rules_policy(config, &a->rules, &policy);
+    assert_true(policy.max_retries == 0 && !policy.breaker.enabled && !policy.outlier.enabled &&
+                !policy.restart.enabled && !policy.hedge.enabled && !policy.throttle.enabled);
+    assert_int_equal(policy.limit.kind, BECALM_LIMIT_NONE);
+    assert_int_equal(becalm_rules_origin(&a->rules, "maxRetries").level, BECALM_FROM_BUILT_IN);
+    check_eq_str(a->match.host, "*");
+    check_eq_str(a->hosts[0], "*");
+    assert_int_equal(a->host_count, 1);
+    assert_int_equal(becalm_config_find(config, "b")->rules.policy.max_retries, 1);
+    assert_int_equal(becalm_config_find(config, "c")->rules.policy.max_retries, 3);
+    becalm_config_free(config);
+}
+
+static void test_config__listeners_pass_hosts_that_no_service_names_where_nobody_else_comes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listener;
+        bool passes;
+    } cases[] = {
+        {"127.0.0.1:1", true},
+        {"unix:/a", true},
+        {"'[::1]:1'", true},
+        {"0.0.0.0:1", false},
+        {"10.0.0.1:1", false},
+        {"{address: 127.0.0.1:1, role: gateway}", false},
+        {"{address: 127.0.0.1:1, unlisted: refuse}", false},
+        {"{address: 0.0.0.0:1, unlisted: pass}", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text, "role: sidecar\nlisten: %s\nservices: {a: {unlisted: pass}}\n",
+                       cases[i].listener);
+        struct becalm_config *config = parse(text);
+        const struct becalm_settings *settings = becalm_config_settings(config);
+        assert_int_equal(settings->listeners[0].passes_unlisted, cases[i].passes);
+        assert_int_equal(diags.count, cases[i].passes ? 0 : 1);
+        if (!cases[i].passes) {
+            check_eq_str(diags.diag[0].code, "unlisted-unreached");
+        }
+        becalm_config_free(config);
+    }
+    struct becalm_config *config = parse("services: {a: {listen: 127.0.0.1:2}}\nrole: sidecar\nlisten: []\n");
+    assert_false(becalm_config_settings(config)->listeners[0].passes_unlisted);
+    becalm_config_free(config);
+}
+
+static void test_config__a_fallback_is_inherited_key_by_key(void **state)
+{
+    (void)state;
+    struct becalm_config *config =
+        parse("defaults: {fallback: {service: b, status: 200, headers: ['X-A:  1 ', 'b: 2']}}\n"
+              "services: {a: {fallback: {on: [open]}, endpoints: {e: {fallback: {service: none, body: x}}}}, b: {}}\n");
+    assert_int_equal(diags.count, 0);
+    const struct becalm_service *a = becalm_config_find(config, "a");
+    assert_int_equal(a->rules.fallback.on, BECALM_FALLBACK_OPEN);
+    check_eq_str(a->rules.fallback.service, "b");
+    check_eq_str(a->rules.fallback.fields[0], "x-a");
+    check_eq_str(a->rules.fallback.fields[1], "1 ");
+    check_eq_str(a->rules.fallback.fields[3], "2");
+    assert_null(a->rules.fallback.fields[4]);
+    const struct becalm_fallback *own = &a->endpoints[0].rules.fallback;
+    assert_true(own->service == NULL && own->status == 200 && own->on == BECALM_FALLBACK_OPEN);
+    check_eq_str(own->body, "x");
+    check_eq_str(own->fields[0], "x-a");
+    assert_int_equal(becalm_config_find(config, "b")->rules.fallback.on, BECALM_FALLBACK_ALL);
+    becalm_config_free(config);
+}
+
 static void test_config__tls_that_contradicts_itself_is_refused(void **state)
 {
     (void)state;
@@ -504,6 +582,11 @@ static void test_config__what_does_not_fit_in_a_store_is_refused(void **state)
                   "redis://host:6379} at the top of the policy [conflict]\n");
     check_refused("idempotencyStore: {onAway: pass}\n",
                   "policy.yaml:1:28: error: idempotencyStore.onAway is for keys that gateways share; write redis: "
+                  "inherit [conflict]\n");
+    check_refused("idempotencyStore: {fence: true, replicas: 1}\n",
+                  "policy.yaml:1:27: error: idempotencyStore.fence is for keys that gateways share; write redis: "
+                  "inherit [conflict]\n"
+                  "policy.yaml:1:43: error: idempotencyStore.replicas is for keys that gateways share; write redis: "
                   "inherit [conflict]\n");
     check_refused("store: {redis: redis://a, passwordFile: x, passwordEnv: Y}\n",
                   "policy.yaml:1:41: error: store has passwordFile and passwordEnv; write one of them [conflict]\n");
@@ -794,6 +877,9 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__what_is_not_there_yet_is_refused_and_never_ignored),
              cmocka_unit_test(test_config__tls_of_listeners_and_hosts_is_read_with_its_lines),
              cmocka_unit_test(test_config__names_in_trust_need_somebody_who_asks_for_them),
+             cmocka_unit_test(test_config__a_service_that_passes_hosts_has_rules_that_pass),
+             cmocka_unit_test(test_config__listeners_pass_hosts_that_no_service_names_where_nobody_else_comes),
+             cmocka_unit_test(test_config__a_fallback_is_inherited_key_by_key),
              cmocka_unit_test(test_config__tls_that_contradicts_itself_is_refused),
              cmocka_unit_test(test_config__a_store_has_a_name_space_a_user_and_files),
              cmocka_unit_test(test_config__traces_go_to_a_collector),

@@ -56,6 +56,9 @@ static void test_fault__what_is_no_fault_or_of_no_gateway_is_refused(void **stat
     check_refused("{service: a, for: 1s, capacity: 0.5}", "simulator");
     check_refused("{service: a, for: 1s, surge: 3}", "simulator");
     check_refused("{service: a, for: 1s, store: away}", "simulator");
+    check_refused("{service: a, for: 1s, killStore: empty}", "simulator");
+    check_refused("{service: a, for: 1s, hangStore: true}", "simulator");
+    check_refused("{service: a, for: 1s, emptyStore: true}", "simulator");
     check_refused("{service: a, for: 1s, errors: 10%, share: 10%}", "says its share itself");
     check_refused("{service: a, for: 1s, latency: 1s, status: 503}", "status belongs");
     check_refused("{service: a, for: 1s, dead: true, status: 200}", "status");

@@ -113,6 +113,36 @@ static void check_id(enum join_field field, const char *value, const char *id)
     assert_memory_equal(found.length == 0 ? "" : found.at, id, found.length);
 }
 
+static void test_join__what_was_found_is_counted(void **state)
+{
+    (void)state;
+    static const struct join_keys none = {0, {0}};
+    struct join_table *table = join_table_make();
+    uint64_t counts[JOIN_COUNTS];
+    (void)join_deadline(table, &none, SECOND);
+    (void)join_deadline(table, &one, SECOND); /* unknown */
+    enter(table, &one, 1, 3 * SECOND);
+    (void)join_deadline(table, &one, 2 * SECOND);
+    (void)join_deadline(table, &both, 2 * SECOND); /* by the second of its ids */
+    (void)join_deadline(table, &one, 3 * SECOND);  /* expired */
+    enter(table, &one, 1, 9 * SECOND);
+    enter(table, &one, 2, 9 * SECOND);
+    (void)join_deadline(table, &one, 2 * SECOND); /* strange */
+    for (uint64_t i = 1; i <= 8; i++) {           /* the row has room for seven more */
+        enter(table, &(struct join_keys){1, {7 + 1024 * i}}, 1, 9 * SECOND);
+    }
+    for (uint32_t i = 0; i < JOIN_COUNTS; i++) {
+        counts[i] = join_count(table, (enum join_count)i);
+    }
+    assert_int_equal(counts[JOIN_NO_ID], 1);
+    assert_int_equal(counts[JOIN_UNKNOWN], 1);
+    assert_int_equal(counts[JOIN_JOINED], 2);
+    assert_int_equal(counts[JOIN_EXPIRED], 1);
+    assert_int_equal(counts[JOIN_STRANGE], 1);
+    assert_int_equal(counts[JOIN_PUSHED_OUT], 1);
+    join_table_free(table);
+}
+
 static void test_join__what_of_a_field_is_the_id(void **state)
 {
     (void)state;
@@ -168,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_join__several_requests_have_the_latest_deadline_and_no_mark),
         cmocka_unit_test(test_join__an_id_that_strangers_share_proves_nothing),
         cmocka_unit_test(test_join__the_table_never_grows_and_who_ends_first_makes_room),
+        cmocka_unit_test(test_join__what_was_found_is_counted),
         cmocka_unit_test(test_join__what_of_a_field_is_the_id),
         cmocka_unit_test(test_join__threads_share_it_and_none_waits),
     };

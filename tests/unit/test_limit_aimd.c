@@ -281,6 +281,144 @@ static void test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_
     check_eq_u64(limit_of(&scene), 3);
 }
 
+/* The service answers quickly, and then no more. Five timeouts in a row cut the limit; the fifth is the first of
+ * `count` attempts in flight. */
+static void goes_away(struct scene *scene, uint32_t count)
+{
+    check_eq_u64(round_of(scene, 10, QUICK, BECALM_EVIDENCE_SUCCESS), 10);
+    scene->at.now += BECALM_MS;
+    check_eq_u64(burst(scene, 4 + count), 4 + count);
+    scene->at.now += TIMEOUT;
+    finish(scene, 5, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(scene->flying, count - 1);
+}
+
+static void test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slot(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 640);
+    check_eq_u64(limit_of(&scene), 639 + 1);
+    scene.at.now += BECALM_MS;
+    check_eq_u64(burst(&scene, 10), 1); /* one asks whether the service is back */
+    finish(&scene, 604, BECALM_EVIDENCE_NONE);
+    check_eq_u64(limit_of(&scene), 35 + 1);
+    becalm_limit_answer(&scene.limit, &scene.slot[0]); /* its answer begins: it does not hang any more */
+    check_eq_u64(limit_of(&scene), 34 + 1);
+    finish(&scene, 1, BECALM_EVIDENCE_NONE);
+    check_eq_u64(limit_of(&scene), 34 + 1);
+    finish(&scene, 34, BECALM_EVIDENCE_NONE);
+    check_eq_u64(limit_of(&scene), 1);
+    check_eq_u64(scene.flying, 1);
+    check_eq_u64(burst(&scene, 10), 0);
+    finish(&scene, 1, BECALM_EVIDENCE_NONE); /* this one was sent later, and hung there in nobody's place */
+    check_eq_u64(burst(&scene, 10), 1);
+}
+
+static void test_limit_aimd__timeouts_of_what_hung_cut_nothing_and_let_more_ask(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 640);
+    becalm_ns cut_at = scene.limit.last_cut_at;
+    for (int i = 0; i < 8; i++) {
+        scene.at.now += TIMEOUT / 8;
+        finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT);
+    }
+    check_eq_u64(scene.limit.last_cut_at, cut_at);
+    check_eq_u64(scene.limit.pace, 1000000);
+    check_eq_u64(limit_of(&scene), scene.flying + 40); /* a sixteenth of the 640 after a timeout */
+    scene.at.now += TIMEOUT / 2;
+    finish(&scene, 100, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(limit_of(&scene), scene.flying + 40); /* and no more than that */
+    uint32_t hung = scene.flying;
+    check_eq_u64(burst(&scene, 100), 40);
+    finish(&scene, hung, BECALM_EVIDENCE_NONE);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT); /* these were sent since the cut: that is news, and cuts again */
+    check_eq_u64(scene.limit.last_cut_at, scene.at.now);
+    check_eq_u64(limit_of(&scene), 40); /* but as many ask on, and each of them holds its slot */
+    finish(&scene, 30, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 640);
+    scene.at.now += BECALM_MS;
+    check_eq_u64(burst(&scene, 1), 1);
+    struct becalm_slot back = scene.slot[--scene.flying];
+    scene.at.now += QUICK;
+    becalm_limit_note(&scene.limit, &scene.policy, &scene.at, &back, BECALM_EVIDENCE_SUCCESS);
+    becalm_limit_give(&scene.limit, &back);
+    check_eq_u64(limit_of(&scene), scene.flying + 640); /* what hung still hangs, and what went well is there again */
+    scene.at.now += TIMEOUT;
+    finish(&scene, scene.flying, BECALM_EVIDENCE_TIMEOUT); /* overtaken by that answer */
+    check_eq_u64(limit_of(&scene), 640);
+    scene.at.now += BECALM_MS;
+    overload(&scene, 320); /* cuts it to one slot: nobody asks any more whether the service is back */
+}
+
+static void test_limit_aimd__who_gets_too_much_to_do_has_not_gone_away(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(round_of(&scene, 10, LATE, BECALM_EVIDENCE_SUCCESS), 10); /* it waited in a queue */
+    scene.at.now += BECALM_MS;
+    check_eq_u64(burst(&scene, 640), 640);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 5, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(limit_of(&scene), 320 - 2); /* half of the 636 in flight */
+    check_eq_u64(burst(&scene, 1), 0);
+    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__a_service_that_never_answered_has_not_gone_away(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    check_eq_u64(burst(&scene, 640), 640);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 5, BECALM_EVIDENCE_TIMEOUT);
+    check_eq_u64(limit_of(&scene), 320 - 2);
+    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__few_that_hang_are_no_absence(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 15); /* a sixteenth of them is no slot */
+    check_eq_u64(limit_of(&scene), 7);
+    finish(&scene, 14, BECALM_EVIDENCE_NONE);
+    scene_init(&scene);
+    goes_away(&scene, 16);
+    check_eq_u64(limit_of(&scene), 15 + 1);
+    finish(&scene, 15, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__what_waited_for_its_connection_did_not_hang(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 640);
+    scene.at.now += BECALM_MS;
+    becalm_limit_sent(&scene.limit, &scene.slot[0], scene.at.now);
+    check_eq_u64(limit_of(&scene), 638 + 1);
+    finish(&scene, 1, BECALM_EVIDENCE_NONE);
+    check_eq_u64(limit_of(&scene), 638 + 1);
+    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
+    check_eq_u64(limit_of(&scene), 1);
+}
+
 static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
 {
     (void)state;
@@ -313,4 +451,11 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it),
              cmocka_unit_test(test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series),
              cmocka_unit_test(test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent),
+             cmocka_unit_test(test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slot),
+             cmocka_unit_test(test_limit_aimd__timeouts_of_what_hung_cut_nothing_and_let_more_ask),
+             cmocka_unit_test(test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence),
+             cmocka_unit_test(test_limit_aimd__who_gets_too_much_to_do_has_not_gone_away),
+             cmocka_unit_test(test_limit_aimd__a_service_that_never_answered_has_not_gone_away),
+             cmocka_unit_test(test_limit_aimd__few_that_hang_are_no_absence),
+             cmocka_unit_test(test_limit_aimd__what_waited_for_its_connection_did_not_hang),
              cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))

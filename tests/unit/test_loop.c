@@ -170,7 +170,30 @@ static void test_loop__a_source_that_is_buried_is_not_called_though_its_socket_l
     loop_close(&f.loop);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_loop__timers_fire_while_a_task_always_has_more_to_do),
+static void test_loop__memory_of_its_blocks_stays_for_the_turn_and_is_then_for_the_next(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct memory {
+        uint64_t word[6];
+        struct loop_given given;
+    };
+    start(&f);
+    struct memory *memory = blocks_take(&f.loop.blocks, sizeof *memory);
+    struct memory *other = blocks_take(&f.loop.blocks, sizeof *other);
+    memory->word[0] = memory->word[5] = 7;
+    loop_give_later(&f.loop, &memory->given, memory, sizeof *memory);
+    loop_give_later(&f.loop, &other->given, other, sizeof *other);
+    check_true(memory->word[0] == 7 && memory->word[5] == 7);
+    loop_turn(&f.loop, false);
+    struct memory *again = blocks_take(&f.loop.blocks, sizeof *again);
+    check_true(!BLOCKS_KEEPS || again == memory || again == other);
+    blocks_give(&f.loop.blocks, again, sizeof *again);
+    loop_close(&f.loop); /* all of it goes, as the leak detector sees */
+}
+
+BECALM_TESTS(cmocka_unit_test(test_loop__memory_of_its_blocks_stays_for_the_turn_and_is_then_for_the_next),
+             cmocka_unit_test(test_loop__timers_fire_while_a_task_always_has_more_to_do),
              cmocka_unit_test(test_loop__sockets_are_read_while_a_task_always_has_more_to_do),
              cmocka_unit_test(test_loop__tasks_run_in_order_and_one_that_is_taken_back_does_not),
              cmocka_unit_test(test_loop__a_source_that_is_buried_is_not_called_though_its_socket_lives_on))

@@ -127,8 +127,10 @@ static void test_metrics__workers_are_added_up(void **state)
     struct lab *lab = lab_make();
     struct meter *one = &lab->meter[0][0];
     struct meter *two = &lab->meter[0][1];
-    meter_add(&one->arrivals, 5);
-    meter_add(&two->arrivals, 6);
+    meter_add(&one->arrivals[METER_H1], 5);
+    meter_add(&two->arrivals[METER_H2], 4);
+    meter_add(&two->arrivals[METER_GRPC], 2);
+    meter_add(&one->sent[METER_H2], 3);
     meter_code(one, 200);
     meter_code(one, 503);
     meter_code(two, 503); /* in another place there */
@@ -143,6 +145,18 @@ static void test_metrics__workers_are_added_up(void **state)
     meter_add(&lab->meter[1][0].in_flight, 4);
     const char *page = page_of(lab);
     check_line(page, "becalm_arrivals_total{service=\"payment\",endpoint=\"default\"} 11");
+    for (uint32_t i = 0; i < METER_PROTOCOL_COUNT; i++) {
+        char line[160];
+        (void)snprintf(line, sizeof line,
+                       "becalm_protocol_requests_total{service=\"payment\",endpoint=\"default\",side=\"clients\","
+                       "protocol=\"%s\"} %u",
+                       meter_protocol_word((enum meter_protocol)i), (unsigned[]){5, 4, 2}[i]);
+        check_line(page, line);
+    }
+    check_line(page, "becalm_protocol_requests_total{service=\"payment\",endpoint=\"default\",side=\"hosts\","
+                     "protocol=\"h1\"} 0"); /* for rate() */
+    check_line(page, "becalm_protocol_requests_total{service=\"payment\",endpoint=\"default\",side=\"hosts\","
+                     "protocol=\"h2\"} 3");
     check_line(page, "http_server_requests_total{service=\"payment\",endpoint=\"default\",code=\"200\"} 1");
     check_line(page, "http_server_requests_total{service=\"payment\",endpoint=\"default\",code=\"503\"} 2");
     check_line(page, "http_server_requests_total{service=\"payment\",endpoint=\"default\",code=\"204\"} 1");

@@ -70,12 +70,43 @@ static void test_packed__fields_of_a_name_are_taken_out(void **state)
     check_eq_u64(packed_without(room, 0, "x"), 0);
 }
 
+static void test_packed__trailers_stand_behind_the_fields_and_can_be_taken_out(void **state)
+{
+    static const char *const words[] = {"x", "1"};
+    static const char *const status[] = {"grpc-status", "0"};
+    char room[256];
+    char alone[256];
+    size_t length = pack(room, sizeof room, words, 2);
+    struct text_sink out = {.at = room, .size = sizeof room, .length = length};
+    struct becalm_text name;
+    struct becalm_text value;
+    (void)state;
+    struct becalm_text packed = {room, length};
+    check_eq_u64(packed_split(&packed).length, 0);
+    check_eq_u64(packed.length, length);
+    packed_put(&out, text(""), text(""));
+    packed_put(&out, text(status[0]), text(status[1]));
+    packed = (struct becalm_text){room, out.length};
+    check_true(packed_is_right(packed));
+    struct becalm_text trailers = packed_split(&packed);
+    check_eq_u64(packed.length, length);
+    check_true(memcmp(room, alone, pack(alone, sizeof alone, words, 2)) == 0);
+    check_true(packed_next(&trailers, &name, &value) && name.length == 11 && value.length == 1 && value.at[0] == '0');
+    check_true(!packed_next(&trailers, &name, &value));
+    packed_put(&out, text(""), text("")); /* there are trailers once */
+    check_true(!packed_is_right((struct becalm_text){room, out.length}));
+    packed = (struct becalm_text){room, pack(room, sizeof room, NULL, 0)}; /* a phrase alone */
+    check_eq_u64(packed_split(&packed).length, 0);
+    check_eq_u64(packed.length, pack(alone, sizeof alone, NULL, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packed__what_was_packed_is_right_and_no_part_of_it_is),
         cmocka_unit_test(test_packed__what_could_be_another_head_is_not_right),
         cmocka_unit_test(test_packed__fields_of_a_name_are_taken_out),
+        cmocka_unit_test(test_packed__trailers_stand_behind_the_fields_and_can_be_taken_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

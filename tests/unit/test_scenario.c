@@ -16,7 +16,7 @@
 
 #define WORDS                                                                                                      \
     "capacity, errors, dead, latency, hangs, badHosts, cutCallers, refuse, killHosts, rolling, partition, surge, " \
-    "store or swallow"
+    "store, swallow, loseConnections, killStore, hangStore or emptyStore"
 
 static struct becalm_diags diags;
 
@@ -513,11 +513,21 @@ static void test_scenario__faults_have_the_keys_of_their_kind(void **state)
                                        "  c: {at: 1s, for: 2s, service: api, rolling: 500ms}\n"
                                        "  d: {at: 1s, for: 2s, service: api, partition: true}\n"
                                        "  e: {at: 1s, for: 2s, client: users, surge: 2.5}\n"
-                                       "  f: {at: 1s, for: 2s, service: api, store: away}\n");
+                                       "  f: {at: 1s, for: 2s, service: api, store: away}\n"
+                                       "  g: {at: 1s, for: 2s, service: api, swallow: true}\n"
+                                       "  h: {at: 1s, for: 2s, service: api, killStore: empty}\n"
+                                       "  i: {at: 1s, for: 2s, service: api, hangStore: true}\n"
+                                       "  j: {at: 1s, for: 2s, service: api, emptyStore: true}\n"
+                                       "  k: {at: 5s, for: 2s, service: api, killStore: 10s}\n");
     const struct scenario_fault *fault = scenario_of(file)->faults;
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < 7; i++) {
         check_eq_u64(fault[i].kind, FAULT_REFUSE + i);
     }
+    for (uint32_t i = 7; i < 10; i++) {
+        check_eq_u64(fault[i].kind, FAULT_KILL_STORE + i - 7);
+    }
+    check_eq_u64(fault[7].age, BECALM_NEVER);
+    check_eq_u64(fault[10].age, 10 * BECALM_S);
     check_eq_u64(fault[0].on, BECALM_S);
     check_eq_u64(fault[0].off, 2 * BECALM_S);
     check_eq_u64(fault[1].count, 3);
@@ -733,13 +743,13 @@ static void test_scenario__a_fault_hits_what_is_called(void **state)
     "1ms}}}\n"                                                                                                      \
     "clients: {users: {to: api, rate: 10/s}}\n"
     struct scenario_file *file = parse(LOST);
-    check_eq_str(said(), "test.yaml:2:42: warning: nobody calls lost: no client, and no service that is called "
+    check_eq_str(said(), "test.yaml:2:42: warning: no caller of lost: no client, and no service that is called "
                          "[no-effect]\n"
-                         "test.yaml:2:87: warning: nobody calls low: no client, and no service that is called "
+                         "test.yaml:2:87: warning: no caller of low: no client, and no service that is called "
                          "[no-effect]\n");
     scenario_free(file);
     check_true(parse_with(LOST "faults: {x: {at: 1s, for: 1s, service: low, dead: true}}\n", NULL) == NULL);
-    check_true(strstr(said(), "test.yaml:4:10: error: x hits low, which nobody calls [conflict]\n") != NULL);
+    check_true(strstr(said(), "test.yaml:4:10: error: x hits low, which has no caller [conflict]\n") != NULL);
 #undef LOST
 }
 
@@ -833,6 +843,23 @@ static void test_scenario__the_built_in_ones_load(void **state)
         check_true(scenario_of(file)->about[0] != '\0');
         scenario_free(file);
     }
+}
+
+static void test_scenario__who_shares_connections_has_some(void **state)
+{
+    (void)state;
+#define REST "services: {api: {time: {constant: 1ms}}}\nclients: {users: {to: api, rate: 1/s}}\n"
+    struct scenario_file *file = parse("length: 10s\nprotocol: h2\n" REST);
+    check_true(scenario_of(file)->shared);
+    check_eq_u64(scenario_of(file)->streams, 100);
+    check_eq_u64(scenario_of(file)->pool_max, UINT32_MAX);
+    scenario_free(file);
+    check_refused("length: 10s\npool: {maxPerHost: 5, streams: 7}\n" REST,
+                  "test.yaml:2:32: error: pool.streams are those of HTTP/2; write protocol: h2 [conflict]\n");
+    check_refused("length: 10s\n" REST "faults: {lost: {at: 1s, for: 1s, service: api, loseConnections: 1}}\n",
+                  "test.yaml:4:10: error: lost loses connections, but there are none in this world; write pool: "
+                  "{maxPerHost: any}, or protocol: h2 [conflict]\n");
+#undef REST
 }
 
 static void test_scenario__an_unreadable_file_is_reported(void **state)
@@ -1013,4 +1040,5 @@ BECALM_TESTS(cmocka_unit_test(test_scenario__one_slip_is_one_error),
              cmocka_unit_test(test_scenario__a_request_that_becomes_too_many_calls_is_refused),
              cmocka_unit_test(test_scenario__a_long_chain_and_a_wide_graph_are_quick_to_check),
              cmocka_unit_test(test_scenario__the_built_in_ones_load),
+             cmocka_unit_test(test_scenario__who_shares_connections_has_some),
              cmocka_unit_test(test_scenario__an_unreadable_file_is_reported))

@@ -151,7 +151,86 @@ static void test_sim_pool__what_vanishes_holds_its_connection_until_it_is_given_
     lab_close(&lab);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_sim_pool__a_connection_is_made_once_and_kept),
+/* Ten calls a second of two seconds each are twenty at once: on one connection, or on as many as their streams need.
+ * The second waits until the first is made. */
+static void check_shared(const char *pool, uint64_t connections, uint64_t least, uint64_t most)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "length: 20s\nprotocol: h2\n%stimeout: 10s\nlink: {latency: 10ms}\n"
+                   "services: {api: {time: {constant: 2s}}}\n"
+                   "clients: {users: {to: api, rate: 10/s, role: gateway}}\n",
+                   pool);
+    struct lab lab = lab_of(text, "none");
+    check_eq_u64(lab.result.service[0].connected_most, connections);
+    check_between_u64(lab.result.service[0].waited, least, most);
+    lab_close(&lab);
+}
+
+static void test_sim_pool__attempts_share_connections_up_to_their_streams(void **state)
+{
+    (void)state;
+    check_shared("", 1, 0, 5);
+    check_shared("pool: {maxPerHost: any, streams: 100}\n", 1, 0, 5);
+    check_shared("pool: {maxPerHost: any, streams: 29}\n", 1, 0, 5);
+    check_shared("pool: {maxPerHost: 2, streams: 5}\n", 2, 100, 200); /* ten at once, and there are twenty */
+}
+
+/* All calls of an instant are on one connection when it is lost. Their host goes on; its answers reach nobody. */
+static void check_lost(const char *protocol, uint64_t lost)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "length: 20s\nprotocol: %s\npool: {maxPerHost: any}\ntimeout: 10s\nlink: {latency: 0s}\n"
+                   "services: {api: {time: {constant: 3s}}}\n"
+                   "clients: {users: {to: api, rate: 1000/s, calls: 40, role: sidecar}}\n"
+                   "faults: {lost: {at: 1s, for: 1s, service: api, loseConnections: 1}}\n",
+                   protocol);
+    struct lab lab = lab_of(text, "none");
+    check_eq_u64(lab.measure.calls, 40);
+    check_eq_u64(lab.result.service[0].failed[1], 0); /* by its own count it answers all of them, later */
+    check_eq_u64(good_ppm(&lab, 0, 0, 20), 1000000 * (40 - lost) / 40);
+    lab_close(&lab);
+    lab = lab_of(text, "becalm"); /* who asks again gets another connection */
+    check_eq_u64(lab.measure.calls, 40);
+    check_between_u64(good_ppm(&lab, 0, 0, 20), 1000000 * (40 - lost) / 40, 1000000);
+    lab_close(&lab);
+}
+
+static void test_sim_pool__a_lost_connection_fails_all_of_its_streams_and_no_other(void **state)
+{
+    (void)state;
+    check_lost("h2", 40);
+    check_lost("h1", 1);
+}
+
+/* A host that is killed takes shared connections with it; who is refused makes no further ones; all is well after it.
+ */
+static void test_sim_pool__shared_connections_end_with_their_host(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"killHosts: 1", "refuse: true", "loseConnections: 5"};
+    for (unsigned i = 0; i < 3; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "length: 30s\nprotocol: h2\npool: {maxPerHost: 4, streams: 3}\n"
+                       "services: {api: {time: {constant: 20ms}}}\n"
+                       "clients: {users: {to: api, rate: 200/s, role: sidecar}}\n"
+                       "faults: {again: {at: 10s, for: 600ms, service: api, %s}}\n",
+                       faults[i]);
+        struct lab lab = lab_of(text, "becalm");
+        check_eq_u64(good_ppm(&lab, 0, 0, 9), 1000000);
+        check_between_u64(good_ppm(&lab, 0, 9, 11), 900000, 1000000);
+        check_eq_u64(good_ppm(&lab, 0, 12, 30), 1000000);
+        check_between_u64(lab.result.service[0].connected_most, 2, 4);
+        lab_close(&lab);
+    }
+}
+
+BECALM_TESTS(cmocka_unit_test(test_sim_pool__attempts_share_connections_up_to_their_streams),
+             cmocka_unit_test(test_sim_pool__a_lost_connection_fails_all_of_its_streams_and_no_other),
+             cmocka_unit_test(test_sim_pool__shared_connections_end_with_their_host),
+             cmocka_unit_test(test_sim_pool__a_connection_is_made_once_and_kept),
              cmocka_unit_test(test_sim_pool__sixteen_are_made_at_once),
              cmocka_unit_test(test_sim_pool__who_waits_in_vain_is_no_evidence_against_the_service),
              cmocka_unit_test(test_sim_pool__streams_take_connections_and_short_bounds_refuse_them),

@@ -24,6 +24,12 @@ struct shown {
     uint64_t endpoint_ratio_ppm; /* of its first endpoint, or of all */
 };
 
+/* So many seeds with full counts, else the first two of them. */
+static uint64_t seeds(uint64_t all)
+{
+    return getenv("BECALM_SOAK") != NULL || all < 2 ? all : 2;
+}
+
 static struct scenario_file *load(const struct run *run)
 {
     static struct becalm_diags diags;
@@ -80,7 +86,7 @@ static void test_sim_chain__naive_retries_make_512_of_one(void **state)
 static void test_sim_chain__budgets_of_five_percent_make_1_05_to_the_ninth(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         struct shown shown = show((struct run){"chain", .policy = "five-percent", .seed = seed});
         check_between_u64(shown.last.mean_ppm, 1551328 / 100 * 97, 1551328);
     }
@@ -89,7 +95,7 @@ static void test_sim_chain__budgets_of_five_percent_make_1_05_to_the_ninth(void 
 static void test_sim_chain__the_default_policy_sends_no_more_than_was_offered(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         struct shown shown = show((struct run){"chain", .policy = "becalm", .seed = seed});
         check_between_u64(shown.last.mean_ppm, 0, 1010000);
         check_between_u64(shown.last.peak_1s_ppm, 1000000, 2000000);
@@ -125,7 +131,7 @@ static void test_sim_layers__a_tenth_of_all_attempts_makes_1_372(void **state)
 static void test_sim_metastable__without_retries_the_queue_is_gone_after_80_to_140_s(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(3); seed++) {
         struct shown shown = show((struct run){"metastable", {"length=300s"}, .policy = "none", .seed = seed});
         check_between_u64(shown.measure.recovered_after_s, 80, 140);
         check_eq_u64(shown.last.mean_ppm, 1000000);
@@ -147,7 +153,7 @@ static void test_sim_metastable__what_people_use_never_recovers(void **state)
 static void test_sim_metastable__the_default_policy_is_back_within_two_seconds(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         struct shown shown = show((struct run){"metastable", .policy = "becalm", .set = {"length=200s"}, .seed = seed});
         check_between_u64(shown.measure.recovered_after_s, 0, 2);
         check_between_u64(shown.last.peak_5s_ppm, 1000000, 1150000);
@@ -157,7 +163,7 @@ static void test_sim_metastable__the_default_policy_is_back_within_two_seconds(v
 static void test_sim_metastable_crowd__the_gate_keeps_the_service_as_busy_as_it_can_be(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         struct run run = {"metastable-crowd", .policy = "becalm", .set = {"length=200s"}, .seed = seed};
         struct shown shown = show(run);
         check_between_u64(shown.last.peak_5s_ppm, 1000000, 1100000);
@@ -211,7 +217,7 @@ static void test_sim_benign__n_attempts_succeed_as_often_as_the_closed_form_says
 static void test_sim_benign__the_default_policy_does_not_stand_in_the_way(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         struct shown rare = show((struct run){"benign", .policy = "becalm", .set = {benign[0].set}, .seed = seed});
         check_between_u64(rare.measure.success_ppm, 999900, 1000000);
         check_between_u64(rare.last.mean_ppm, 1000000, 1011000);
@@ -260,7 +266,7 @@ static void test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds(void 
 static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(3); seed++) {
         struct shown without = show((struct run){"hedge", {"length=300s"}, .policy = "without", .seed = seed});
         struct shown hedged = show((struct run){"hedge", {"length=300s"}, .policy = "hedged", .seed = seed});
         check_true(without.measure.latency_p999_us >= 10 * hedged.measure.latency_p999_us);
@@ -275,7 +281,7 @@ static void test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load(vo
 static void test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_was_cut(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(2); seed++) {
         struct shown shown = show((struct run){"streams", .policy = "becalm", .seed = seed});
         check_eq_u64(shown.measure.success_before_ppm, 1000000);
         check_between_u64(shown.measure.success_after_ppm, 999000, 1000000);
@@ -283,18 +289,40 @@ static void test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_
     }
 }
 
-/* queue: the mean of the means of several seeds. A seed of an hour is off by 0.3, 0.6, 1.1 and 0.3 % (one sigma). */
+/* shared-connections */
 
-static void check_queue(struct run run, uint64_t seeds, uint64_t mean_us)
+static void test_sim_shared_connections__what_a_lost_connection_costs_is_what_shares_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= seeds(3); seed++) {
+        struct shown all = show((struct run){"shared-connections", .policy = "becalm", .seed = seed});
+        struct shown ten =
+            show((struct run){"shared-connections", {"pool.streams=10"}, .policy = "becalm", .seed = seed});
+        struct shown one = show((struct run){"shared-connections", {"protocol=h1"}, .policy = "becalm", .seed = seed});
+        struct shown bare = show((struct run){"shared-connections", {"protocol=h1"}, .policy = "none", .seed = seed});
+        check_between_u64(all.measure.success_in_fault_ppm, 700000, 900000);
+        check_eq_u64(ten.measure.success_ppm, 1000000);
+        check_eq_u64(one.measure.success_ppm, 1000000);
+        check_between_u64(bare.measure.success_in_fault_ppm, 994000, 999900); /* one in five seconds, of 250 */
+        check_eq_u64(all.measure.success_after_ppm, 1000000);
+    }
+}
+
+/* queue: the mean of the means of several seeds. A seed of an hour is off by 0.3, 0.6, 1.1 and 0.3 % (one sigma): with
+ * full counts 1 % is allowed, and with one seed three sigma of the worst. */
+
+static void check_queue(struct run run, uint64_t all, uint64_t mean_us)
 {
     uint64_t sum = 0;
-    for (run.seed = 1; run.seed <= seeds; run.seed++) {
+    bool full = getenv("BECALM_SOAK") != NULL;
+    uint64_t count = full ? all : 1;
+    for (run.seed = 1; run.seed <= count; run.seed++) {
         struct shown shown = show(run);
         check_eq_u64(shown.measure.success_ppm, 1000000);
         sum += shown.measure.latency_mean_us;
     }
-    uint64_t slack = mean_us / 100;
-    check_between_u64(sum / seeds, mean_us - slack, mean_us + slack);
+    uint64_t slack = full ? mean_us / 100 : mean_us * 33 / 1000;
+    check_between_u64(sum / count, mean_us - slack, mean_us + slack);
 }
 
 static void test_sim_queue__one_worker_takes_as_long_as_mathematics_says(void **state)
@@ -538,6 +566,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_heavy_endpoint__a_shared_budget_of_what_is_active_pays_for_the_sick_one),
              cmocka_unit_test(test_sim_heavy_endpoint__a_budget_of_its_own_that_counts_holds),
              cmocka_unit_test(test_sim_hedge__the_tail_falls_to_a_tenth_for_a_twentieth_of_load),
+             cmocka_unit_test(test_sim_shared_connections__what_a_lost_connection_costs_is_what_shares_it),
              cmocka_unit_test(test_sim_streams__thousands_of_streams_hold_no_slot_of_a_limit_that_was_cut),
              cmocka_unit_test(test_sim_queue__one_worker_takes_as_long_as_mathematics_says),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),

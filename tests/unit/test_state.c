@@ -33,6 +33,41 @@ static void test_state__reads_what_the_gateway_says(void **unused)
     state_free(state);
 }
 
+static void test_state__reads_what_is_spoken(void **unused)
+{
+    static const char text[] =
+        "{\"version\": \"9\", \"time\": \"2026-01-02T00:00:10.5Z\", "
+        "\"http2\": {\"clientsEnded\": {\"pings\": 2, \"protocol\": 1}, \"hostsEnded\": {\"faults\": 3}}, "
+        "\"tls\": {\"handshakes\": [{\"side\": \"clients\", \"result\": \"full\", \"count\": 5}, "
+        "{\"side\": \"clients\", \"result\": \"timeout\", \"count\": 0}, "
+        "{\"side\": \"clients\", \"result\": \"alert\", \"count\": 4}, "
+        "{\"side\": \"hosts\", \"result\": \"resumed\", \"count\": 6}], "
+        "\"certificates\": [{\"file\": \"late.pem\", \"expires\": 1767312100}, "
+        "{\"file\": \"soon.pem\", \"expires\": 1767312050}, {\"file\": \"x.pem\", \"expires\": 1767312051}]}, "
+        "\"services\": [{\"name\": \"a\", \"endpoints\": [{\"protocols\": {\"hosts\": {\"h1\": 1, \"h2\": 2, \"grpc\": "
+        "3, "
+        "\"h3\": 9}, \"clients\": {\"h1\": 4, \"h2\": 5, \"grpc\": 6}}}]}]}";
+    struct state *state = state_read(text, strlen(text));
+    (void)unused;
+    assert_non_null(state);
+    const uint64_t *count = state->service[0].endpoint[0].count;
+    for (uint32_t i = 0; i < STATE_PROTOCOLS; i++) {
+        check_eq_u64(count[STATE_CLIENTS + i], 4 + i);
+        check_eq_u64(count[STATE_HOSTS + i], 1 + i);
+    }
+    check_true(state->tls);
+    check_eq_u64(state->clients.full, 5);
+    check_eq_u64(state->clients.failed.words, 1);
+    check_eq_str(state->clients.failed.word[0], "alert");
+    check_eq_u64(state->clients.failed.count[0], 4);
+    check_eq_u64(state->hosts.resumed, 6);
+    check_eq_u64(state->clients_ended.words, 2);
+    check_eq_u64(state->hosts_ended.count[0], 3);
+    check_eq_str(state->certificate, "soon.pem");
+    check_eq_u64((uint64_t)state->expires_in, 40);
+    state_free(state);
+}
+
 static void test_state__a_reason_that_is_not_known_is_other(void **unused)
 {
     static const char text[] = "{\"version\": \"9\", \"services\": [{\"name\": \"a\", \"endpoints\": "
@@ -108,6 +143,7 @@ static void test_state__a_name_of_128_characters_is_whole(void **unused)
 
 BECALM_TESTS(cmocka_unit_test(test_state__reads_what_the_gateway_says),
              cmocka_unit_test(test_state__a_name_of_128_characters_is_whole),
+             cmocka_unit_test(test_state__reads_what_is_spoken),
              cmocka_unit_test(test_state__a_reason_that_is_not_known_is_other),
              cmocka_unit_test(test_state__other_pages_are_none),
              cmocka_unit_test(test_state__reads_the_latest_decisions),

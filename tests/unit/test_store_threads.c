@@ -57,6 +57,7 @@ static void race_one(struct race *race, unsigned number)
     case STORE_OTHER_SCOPE:
     case STORE_FULL:
     case STORE_AWAY:
+    case STORE_FORGOT:
     case STORE_PASSED:
     case STORE_LATER:
         (void)atomic_fetch_add_explicit(&race->wrong, 1, memory_order_relaxed);

@@ -69,6 +69,44 @@ static void test_view__a_screen_looks_like_this(void **state)
     view_free(&view);
 }
 
+static void test_view__handshakes_and_ended_connections_have_a_line_where_there_are_any(void **state)
+{
+    struct view view;
+    (void)state;
+    fill(&view);
+    struct state *latest = (struct state *)(uintptr_t)table_latest(&view.table);
+    check_true(!shows(&view, "TLS") && !shows(&view, "HTTP/2") && !shows(&view, "certificate"));
+    latest->clients = (struct state_handshakes){3, 14, {{"alert", "timeout"}, {2, 1}, 2}};
+    latest->hosts = (struct state_handshakes){.full = 1};
+    check_true(shows(&view, "TLS clients: 3 full, 14 resumed, ! failed: alert 2, timeout 1\033"));
+    check_true(shows(&view, "TLS hosts: 1 full, 0 resumed\033"));
+    latest->clients_ended = (struct state_words){{"pings"}, {7}, 1};
+    check_true(shows(&view, "HTTP/2 clients ended: pings 7\033") && !shows(&view, "HTTP/2 hosts"));
+    latest->hosts_ended = (struct state_words){{"protocol"}, {1}, 1};
+    check_true(shows(&view, "HTTP/2 hosts ended: protocol 1\033"));
+    strcpy(latest->certificate, "shop.pem");
+    latest->expires_in = 7 * 86400 + 1;
+    check_true(!shows(&view, "shop.pem"));
+    latest->expires_in = 7 * 86400;
+    check_true(shows(&view, "! certificate expires in 7d00h: shop.pem"));
+    latest->expires_in = 0;
+    check_true(shows(&view, "!! certificate has expired: shop.pem"));
+    view_free(&view);
+}
+
+static void test_view__a_service_says_what_is_spoken(void **state)
+{
+    struct view view;
+    (void)state;
+    fill(&view);
+    view.page = VIEW_SERVICE;
+    strcpy(view.chosen, "payment");
+    check_true(shows(&view, "spoken      clients HTTP/1 50.0/s, gRPC 50.0/s; hosts HTTP/2 20.0/s"));
+    strcpy(view.chosen, "search");
+    check_true(shows(&view, "spoken      clients none; hosts none"));
+    view_free(&view);
+}
+
 static void test_view__a_narrow_screen_has_fewer_columns_and_whole_titles(void **state)
 {
     struct view view;
@@ -247,6 +285,8 @@ static void test_keys__are_read_from_what_terminals_send(void **state)
 }
 
 BECALM_TESTS(cmocka_unit_test(test_view__a_screen_looks_like_this),
+             cmocka_unit_test(test_view__handshakes_and_ended_connections_have_a_line_where_there_are_any),
+             cmocka_unit_test(test_view__a_service_says_what_is_spoken),
              cmocka_unit_test(test_view__a_narrow_screen_has_fewer_columns_and_whole_titles),
              cmocka_unit_test(test_view__fits_every_size),
              cmocka_unit_test(test_view__the_cursor_stays_on_the_worst_until_it_is_moved),

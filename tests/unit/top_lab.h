@@ -34,6 +34,8 @@ static inline int lab_write_service(char *text, size_t size, const struct lab_se
                     "\"inFlight\": 1, \"usable\": %s, \"ejected\": %s, \"unhealthy\": %s, \"ejectedForMs\": 1500.0, "
                     "\"timesEjected\": 2}%s], "
                     "\"ejectionsIgnored\": %s, \"endpoints\": [{\"name\": \"default\", \"arrivals\": %u, "
+                    "\"protocols\": {\"clients\": {\"h1\": %u, \"h2\": 0, \"grpc\": %u}, "
+                    "\"hosts\": {\"h1\": 0, \"h2\": %u, \"grpc\": 0}}, "
                     "\"calls\": {\"first_attempt\": {\"ok\": %u}, \"after_retry\": {\"ok\": %u}, \"failed\": "
                     "{\"attempts_spent\": %u}}, \"retries\": [%u, 0], \"overflow\": {\"budget_empty\": %u}, \"shed\": "
                     "{\"breaker_open\": %u}, \"hedges\": {\"sent\": 0}, \"budget\": {\"kind\": \"earned\", \"left\": "
@@ -46,8 +48,9 @@ static inline int lab_write_service(char *text, size_t size, const struct lab_se
                     s->all_unhealthy ? second_used
                     : s->unhealthy   ? second_out
                                      : "",
-                    s->ignored ? "true" : "false", s->first + s->after + s->failed, s->first, s->after, s->failed,
-                    s->retries, s->unpaid, s->shed, s->breaker == NULL ? "CLOSED" : s->breaker);
+                    s->ignored ? "true" : "false", s->first + s->after + s->failed, s->first, s->after + s->failed,
+                    s->retries, s->first, s->after, s->failed, s->retries, s->unpaid, s->shed,
+                    s->breaker == NULL ? "CLOSED" : s->breaker);
 }
 
 /* Read from text, as it comes from a gateway. `at` is in seconds. */

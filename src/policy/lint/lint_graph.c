@@ -119,7 +119,7 @@ static void fresh_at(struct lint *l, const struct lint_target *target, const cha
         (finding = lint_find(l, target, "deadline")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: a fresh timeout of %s for calls from %s, though whoever called %s gives up after %s", l->who,
+    lint_say(finding, "%s: a fresh timeout of %s for calls from %s, though the caller of %s gives up after %s", l->who,
              lint_duration(deadline).text, caller, caller, lint_duration(waits_for).text);
     lint_remedy(
         finding,

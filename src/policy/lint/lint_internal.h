@@ -61,6 +61,7 @@ void lint_decorrelated_at_cap(struct lint *, const struct lint_target *);
 void lint_rate_shared(struct lint *, const struct lint_target *);
 void lint_enforced_repeats(struct lint *, const struct lint_target *);
 void lint_short_ttl(struct lint *, const struct lint_target *);
+void lint_fallback_circle(struct lint *, const struct lint_target *);
 void lint_grpc_keys(struct lint *, const struct lint_target *);
 void lint_keys_apart(struct lint *, const struct lint_target *);
 void lint_enforced_away(struct lint *, const struct lint_target *);

@@ -6,6 +6,7 @@
 
 #define KEY_BYTES    576u  /* of memory for a key alone, if each has a scope and a client of its own: measured */
 #define REDIS_BYTES  1300u /* of Redis for a key and its guard without its answer: measured */
+#define TOLD_BYTES   96u   /* of a key that an instance remembers for a store that forgets */
 #define ANSWER_BYTES 1024u /* what an answer is taken to be */
 #define RETRY_HORIZON                                                                               \
     (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
@@ -61,11 +62,10 @@ void lint_grpc_keys(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: an answer is stored for its key without trailers, and those of gRPC have its status: who asks again "
-             "gets an answer that "
-             "its library takes for a failure",
+             "%s: a key is looked up by the whole request, so nothing is sent before that has come: a client that "
+             "waits for an answer before it ends its stream waits for ever",
              l->who);
-    lint_remedy(finding, "take `idempotencyKey` out, and let the method itself look for its key");
+    lint_remedy(finding, "write `idempotencyKey` in the endpoints of unary methods, by their path, not for streams");
 }
 
 /* ---- keys of several gateways ---- */
@@ -117,7 +117,8 @@ void lint_store_plain_answers(struct lint *l)
 /* ---- the memory that a time and a traffic need ---- */
 
 struct need {
-    uint64_t keys;  /* in each instance, at any moment, if each of its calls carries a key */
+    uint64_t keys;  /* in each instance, or in the store, at any moment, if each call carries a key */
+    uint64_t own;   /* of them one instance has ended */
     uint64_t bytes; /* of answers */
     char traffic[96];
 };
@@ -135,6 +136,7 @@ static bool need_of(const struct lint_target *target, struct need *need)
     uint64_t seconds = becalm_config_settings(target->config)->store_ttl / BECALM_S;
     uint64_t milli = service->traffic_milli / instances + (service->traffic_milli % instances != 0);
     need->keys = seconds > UINT64_MAX / milli ? UINT64_MAX / 1000 : milli * seconds / 1000 + 1;
+    need->own = shared && service->instances > 0 ? need->keys / service->instances + 1 : need->keys;
     need->bytes = need->keys > UINT64_MAX / ANSWER_BYTES ? UINT64_MAX : need->keys * ANSWER_BYTES;
     (void)snprintf(need->traffic, sizeof need->traffic, "%" PRIu64 ".%03" PRIu64 "/s for %s", milli / 1000,
                    milli % 1000, lint_duration(seconds * BECALM_S).text);
@@ -168,7 +170,17 @@ void lint_key_memory(struct lint *l, const struct lint_target *target)
                  " MiB with answers of 1 KiB",
                  l->who, need.traffic, need.keys, mebibytes(need.keys * REDIS_BYTES),
                  mebibytes(need.keys * REDIS_BYTES + need.bytes));
-        lint_remedy(finding, "give it that `maxmemory`, with `maxmemory-policy noeviction`");
+        uint32_t remembered = becalm_config_settings(target->config)->store_max_entries;
+        if (target->rules->key == BECALM_KEY_ENFORCED && need.own > remembered) {
+            lint_remedy(finding,
+                        "give it that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: %" PRIu64
+                        "` (%" PRIu64
+                        " MiB in each instance): if the store forgets keys, each tells it the last %" PRIu32
+                        " of its own",
+                        need.own, mebibytes(need.own * TOLD_BYTES), remembered);
+        } else {
+            lint_remedy(finding, "give it that `maxmemory`, with `maxmemory-policy noeviction`");
+        }
         return;
     }
     lint_say(finding,

@@ -194,7 +194,7 @@ void lint_endless_call(struct lint *l, const struct lint_target *target)
         return;
     }
     if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
-        lint_say(finding, "%s: with neither a deadline nor an attemptTimeout nobody ends a call that hangs", l->who);
+        lint_say(finding, "%s: with neither a deadline nor an attemptTimeout nothing ends a call that hangs", l->who);
         lint_remedy(finding, "write a `deadline`: as long as the slowest answer may take");
         return;
     }
@@ -552,4 +552,45 @@ void lint_health_check_load(struct lint *l, const struct lint_target *target)
     lint_say(finding, "%s: its hosts get %s health checks a second, beside %s calls", l->who,
              lint_amount(milli * 1000).text, lint_amount(target->service->traffic_milli * 1000).text);
     lint_remedy(finding, "write a longer `interval`, or leave it to ejection, which costs nothing");
+}
+
+/* ---- fallbacks ---- */
+
+/* A host that both have; NULL: none. */
+static const char *host_of_both(const struct becalm_service *one, const struct becalm_service *other)
+{
+    for (uint32_t i = 0; i < one->host_count; i++) {
+        for (uint32_t k = 0; k < other->host_count; k++) {
+            if (strcmp(one->hosts[i], other->hosts[k]) == 0) {
+                return one->hosts[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+void lint_fallback_circle(struct lint *l, const struct lint_target *target)
+{
+    const char *name = target->rules->fallback.service;
+    const struct becalm_service *service = target->service;
+    const struct becalm_service *other =
+        name == NULL || service == NULL ? NULL : becalm_config_find(target->config, name);
+    struct lint_finding *finding = NULL;
+    if (other == NULL || other == service) {
+        return;
+    }
+    const char *both = host_of_both(service, other);
+    const char *back = other->rules.fallback.service;
+    bool circle = back != NULL && strcmp(back, service->name) == 0;
+    if ((both == NULL && !circle) || (finding = lint_find(l, target, "fallback.service")) == NULL) {
+        return;
+    }
+    if (both != NULL) {
+        lint_say(finding, "%s: %s, which stands in for it, has its host %s: when one fails, so does the other", l->who,
+                 name, both);
+    } else {
+        lint_say(finding, "%s: %s stands in for it, and it for %s: when one fails, the other gets the load of both",
+                 l->who, name, name);
+    }
+    lint_remedy(finding, "name a service that needs neither, or write an answer: `fallback: {status: 503}`");
 }

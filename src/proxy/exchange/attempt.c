@@ -54,9 +54,12 @@ void attempt_free(struct attempt *attempt)
         early_free(early_take(attempt));
     }
     tunnel_host_give(attempt);
+    if (attempt->borrowed || attempt->unnamed_link != NULL) {
+        attempt_unplace(attempt);
+    }
     loop_not_later(&exchange->worker->loop, &attempt->stream.task);
     buffered_free(exchange->worker, &attempt->buffer);
-    bytes_free(&attempt->stream.trailers);
+    bytes_give(&attempt->stream.trailers, &exchange->worker->loop.blocks);
     exchange->attempt[attempt->slot] = NULL;
     if (attempt->state != ATTEMPT_NONE) {
         meter_add(&exchange->meter->in_flight, UINT64_MAX);
@@ -195,13 +198,26 @@ static void stream_init(struct attempt *attempt)
     stream->to_head = exchange->is_head;
 }
 
-/* A fault on order may have delayed it until now. */
+/* A name that was not resolved, or a host that no service names. False: the attempt has ended, or goes on later. */
+static __attribute__((noinline)) bool find_host(struct attempt *attempt)
+{
+    const char *rule = NULL;
+    enum attempt_place place = ATTEMPT_NOWHERE;
+    if (attempt->exchange->target->service->unlisted) {
+        place = attempt_place(attempt, &rule);
+    }
+    if (place == ATTEMPT_NOWHERE) {
+        fail_as(attempt, BECALM_HTTP_DNS, (struct why_failed){.rule = rule});
+    }
+    return place == ATTEMPT_PLACED;
+}
+
+/* A fault on order may have delayed it until now, or the name of its host. */
 void attempt_go(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
     bool own = exchange->login && get_own(attempt);
-    if (attempt->host == NULL) {
-        fail(attempt, BECALM_HTTP_DNS);
+    if (attempt->host == NULL && !find_host(attempt)) {
         return;
     }
     if (exchange->tunnel_place && !tunnel_host_take(attempt)) {
@@ -468,6 +484,7 @@ static void connected(struct host_stream *stream)
         return;
     }
     attempt->reached = true; /* unless its end says otherwise */
+    meter_add(&exchange->meter->sent[exchange_protocol(exchange, stream->ops == &host_h2_ops)], 1);
     if (exchange->is_connect) {
         attempt->status = 200;
         exchange_tunnel(attempt, NULL, (struct becalm_text){0});

@@ -121,7 +121,7 @@ void exchange_free(struct exchange *exchange)
     } else if (exchange->phase == EXCHANGE_HELD) {
         exchange_fault_end(exchange);
     }
-    key_end(exchange, false);
+    key_end(exchange);
     if (exchange->join == EXCHANGE_JOIN_IN) {
         exchange_join_end(exchange);
     }
@@ -199,6 +199,29 @@ static void exchange_end(struct exchange *exchange)
     }
 }
 
+/* The call is over, and another service is asked in place of its own. */
+static __attribute__((noinline)) void exchange_fall(struct exchange *exchange)
+{
+    meter_end_untold(exchange->meter, &exchange->steps, &exchange->call.record);
+    exchange->fallback = FALLBACK_SERVICE;
+    exchange_log_fell(exchange);
+    timer_disarm(&exchange->timer);
+    if (exchange->kept.status != 0) {
+        buffered_free(exchange->worker, &exchange->kept.bytes);
+        bytes_free(&exchange->kept.trailers);
+        exchange->kept = (struct kept){0};
+    }
+    exchange->falls = exchange->reached = false;
+    exchange->host_full = exchange->no_means = exchange->connect_late = false;
+    exchange->rule = NULL;
+    exchange->retry_after[0] = '\0';
+    exchange->grpc_status = BECALM_GRPC_NONE;
+    exchange->status = 0;
+    exchange->phase = EXCHANGE_OPEN; /* the one way back */
+    fallback_begin(exchange);
+    exchange_begin_again(exchange);
+}
+
 /* Steps. */
 
 void exchange_enter(struct exchange *exchange, enum exchange_phase phase)
@@ -238,11 +261,35 @@ static __attribute__((noinline)) void wake_for_line(const struct exchange *excha
     }
 }
 
+/* The call has failed, and nothing was answered. */
+static void finish_failed(struct exchange *exchange, const struct becalm_action *action)
+{
+    enum fallback fallback = fallback_of(exchange, action->why);
+    if (fallback == FALLBACK_SERVICE) {
+        exchange->falls = true; /* as soon as this step is done */
+    } else {
+        answer_finish(exchange, action, fallback == FALLBACK_ANSWER);
+    }
+}
+
+/* A failed answer is not passed on where something else is answered in its place: the attempt ends here. */
+static __attribute__((noinline)) bool withhold(struct exchange *exchange, const struct becalm_action *action)
+{
+    if (fallback_of(exchange, action->why) == FALLBACK_NONE) {
+        return false;
+    }
+    if ((action->flags & BECALM_DO_FINISH) == 0) {
+        exchange->end[action->slot] = (struct becalm_outcome){.status = exchange->attempt[action->slot]->status};
+        exchange->pending |= 1u << action->slot;
+    }
+    return true;
+}
+
 /* The call is over, and its answer is not. */
 static __attribute__((noinline)) void finish_answer(struct exchange *exchange, const struct becalm_action *action)
 {
     if (exchange->answer == ANSWER_NONE && exchange->client != CLIENT_GONE) {
-        answer_finish(exchange, action);
+        finish_failed(exchange, action);
     } else if (exchange->answer == ANSWER_BEGUN && grpc_has_trailers(exchange)) {
         grpc_end(exchange, action);
     }
@@ -262,7 +309,8 @@ static void act(struct exchange *exchange, struct becalm_action *action)
             wake_for_line(exchange, action);
         }
     }
-    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL) {
+    if ((action->flags & BECALM_DO_ANSWER) != 0 && exchange->offer != NULL &&
+        (action->why == BECALM_WHY_OK || !withhold(exchange, action))) {
         exchange->passing = exchange->attempt[action->slot];
         answer_begin(exchange, exchange->offer, action);
     }
@@ -341,7 +389,9 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     if (serve) {
         view_enter(view); /* the end of this call must not take the view away */
     }
-    if (over) {
+    if (over && exchange->falls) {
+        exchange_fall(exchange);
+    } else if (over) {
         exchange_end(exchange);
     }
     if (serve) {

@@ -12,6 +12,8 @@
  *   exchange_answer.c   what a host answered, and what is passed on
  *   attempt.c           one attempt on a connection
  *   attempt_fault.c     faults on order: what is held by them, and attempts that are hit
+ *   attempt_passing.c   attempts to hosts that no service names
+ *   exchange_fallback.c what is answered in place of a service that can't
  *   exchange_fault.c    calls that are hit by them
  *   exchange_key.c      idempotency keys and stored answers
  *   exchange_join.c     calls of a program, joined to the requests that it got
@@ -53,20 +55,23 @@ struct attempt {
     becalm_ns timeout_at;
     becalm_ns leave_at; /* of a request that streams: the line for a connection; 0: it is in none */
     enum attempt_state state;
-    bool tunnel_place;   /* one of maxTunnelsPerHost, of the host with tunnel_key */
-    bool asked_in_vain;  /* its host refuses Expect: 100-continue, and got the request again without it */
-    bool probe;          /* asks whether a host is back that refused everybody */
-    bool redone;         /* on a fresh connection, because the pooled one was dead */
-    bool reached;        /* its host may have read the request, or part of it */
-    bool through;        /* the request is written to its end */
-    bool body_gone;      /* part of a body that streams was given to it: no other attempt could have that */
-    bool answers;        /* its answer has begun: counted as one in progress */
-    bool names_fields;   /* of the answer: none of its trailers is passed on */
-    bool grpc;           /* the answer is one of gRPC: its end tells how it went */
-    uint32_t body_given; /* of a body that is recorded: so much of it */
-    uint32_t status;     /* of the answer */
-    struct bytes buffer; /* HOLDING: the answer's phrase, fields and body */
-    struct early *early; /* AWAITING: the head */
+    bool tunnel_place;             /* one of maxTunnelsPerHost, of the host with tunnel_key */
+    bool asked_in_vain;            /* its host refuses Expect: 100-continue, and got the request again without it */
+    bool probe;                    /* asks whether a host is back that refused everybody */
+    bool redone;                   /* on a fresh connection, because the pooled one was dead */
+    bool reached;                  /* its host may have read the request, or part of it */
+    bool through;                  /* the request is written to its end */
+    bool body_gone;                /* part of a body that streams was given to it: no other attempt could have that */
+    bool answers;                  /* its answer has begun: counted as one in progress */
+    bool borrowed;                 /* its host is none of the view's, and was taken into use for it */
+    bool names_fields;             /* of the answer: none of its trailers is passed on */
+    bool grpc;                     /* the answer is one of gRPC: its end tells how it went */
+    uint32_t body_given;           /* of a body that is recorded: so much of it */
+    uint32_t status;               /* of the answer */
+    struct bytes buffer;           /* HOLDING: the answer's phrase, fields and body */
+    struct early *early;           /* AWAITING: the head */
+    struct attempt *unnamed_next;  /* among the worker's that wait for a name to be resolved ... */
+    struct attempt **unnamed_link; /* ... NULL: it does not */
     struct ask *ask; /* the body waits until the host wants it (expectContinue); NULL: it does not, or not any more */
 
     /* From here on nothing is zeroed: it is filled before it is read. */
@@ -103,7 +108,7 @@ struct kept {
     struct bytes trailers; /* of gRPC, as HTTP/1 writes them */
 };
 
-/* How far an exchange has come. exchange_enter() alone moves it, forwards. */
+/* How far an exchange has come. exchange_enter() alone moves it, forwards; but a fallback begins anew. */
 enum exchange_phase {
     EXCHANGE_OPEN,    /* its request is being read and checked; there is no call yet */
     EXCHANGE_ASKING,  /* the store is asked about its key, over a network; there is no call yet */
@@ -141,6 +146,13 @@ enum answer_phase {
     ANSWER_TUNNEL /* it was 101, or CONNECT's: from now on bytes go both ways, and the exchange ends */
 };
 
+/* What is answered in place of a service that can't. */
+enum fallback {
+    FALLBACK_NONE,
+    FALLBACK_SERVICE, /* another service is asked */
+    FALLBACK_ANSWER   /* the policy has the answer */
+};
+
 struct exchange {
     struct timer timer; /* the call's */
     struct exchange *next;
@@ -165,7 +177,7 @@ struct exchange {
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
     bool connect_late;                /* it was the latest attempt's connect that timed out */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
-    const char *rule;                 /* of HTTP/1 that its host broke; NULL: none */
+    const char *rule;                 /* of HTTP/1 that its host broke, or why its name leads nowhere; NULL: none */
     becalm_ns arrived_at;
     uint64_t arrived_wall;
 
@@ -189,7 +201,11 @@ struct exchange {
     struct origin origin;   /* where it came from, also when the client has gone */
     enum exchange_join join;
     enum exchange_trace trace;
-    struct exchange_span *span; /* of a call whose spans are exported; NULL: they are not */
+    struct exchange_span *span;              /* of a call whose spans are exported; NULL: they are not */
+    const struct snapshot_target *fell_from; /* who could not answer; NULL: there is no fallback so far */
+    enum fallback fallback;                  /* what it has come to */
+    bool falls;                              /* the call is over, and another service is about to be asked */
+    bool named;                              /* unlisted: match.host has the very name of its host */
     bool is_head;
     bool is_connect;
     bool upgrades; /* to one protocol, and that is allowed */
@@ -307,7 +323,8 @@ void exchange_request_whole(struct exchange *);
 
 /* exchange_open.c: the request is here, with all of its body: its key is looked up, and the call begins. */
 void exchange_asked(struct exchange *);
-void exchange_begin(struct exchange *); /* the call, also before all of the body is here */
+void exchange_begin_again(struct exchange *); /* the call to who stands in */
+void exchange_begin(struct exchange *);       /* the call, also before all of the body is here */
 /* An answer of our own, before there is a call. */
 struct refusal {
     uint32_t status;
@@ -336,9 +353,11 @@ void exchange_trace_begin(struct exchange *);
 void exchange_trace_add(struct draft *, const struct exchange *, const struct attempt *);
 void exchange_trace_retry(struct exchange *, uint32_t number);
 void exchange_trace_end(struct exchange *);
+void exchange_trace_again(struct exchange *); /* there is another call for the same request */
 
 /* exchange_log.c */
 void exchange_log_end(struct exchange *);                        /* the call is over */
+void exchange_log_fell(struct exchange *);                       /* so is this one, and there will be another */
 struct becalm_text exchange_request_id(const struct exchange *); /* of a call: as it came, or as it was made */
 void exchange_log_retry(struct exchange *, const struct becalm_action *);
 
@@ -365,6 +384,7 @@ bool exchange_sends_chunks(const struct exchange *); /* to hosts */
 const char *exchange_switch_wrong(const struct exchange *, const struct head *);
 bool exchange_loops(const struct exchange *);           /* by Via: it has passed this very gateway before */
 bool exchange_route(struct exchange *, struct route *); /* false: its target is malformed */
+bool exchange_route_at(struct exchange *, uint32_t service, struct route *); /* which endpoint of this one it is for */
 /* How much of the path is match.prefix of the route, and is replaced for hosts; 0: nothing is. */
 size_t exchange_prefix(const struct exchange *, const struct route *);
 bool exchange_port_fits(const struct exchange *, const struct route *); /* of a URL, by http_proxy */
@@ -386,11 +406,20 @@ bool answer_interim(struct exchange *, const struct head *);
 void answer_begin(struct exchange *, const struct offer *, const struct becalm_action *);
 /* More of its body. False: the client's connection is broken; close it. */
 bool answer_more(struct exchange *, const struct pieces *, bool ended);
-/* Writes an answer that is whole; notes whether the client broke by it. */
+/* Writes an answer that is whole, with trailers as HTTP/1 writes them; notes whether the client broke by it. */
+void answer_whole(struct exchange *, const struct draft *, struct becalm_text body, const struct bytes *trailers);
+/* The same without trailers. */
 void exchange_answer(struct exchange *, const struct draft *, struct becalm_text body);
-void answer_finish(struct exchange *, const struct becalm_action *); /* without an answer: the kept one, or our own */
+/* Without an answer: the fallback of the policy, the kept one, or our own. */
+void answer_finish(struct exchange *, const struct becalm_action *, bool fallback);
 /* Packs the answer's head for keeping or storing, with what we add to one that passes: see message/packed.h. */
 bool answer_fields(struct worker *, const struct head *, struct bytes *);
+
+/* What it is counted as, on a side that speaks HTTP/2 or not. */
+static inline enum meter_protocol exchange_protocol(const struct exchange *exchange, bool h2)
+{
+    return exchange->grpc ? METER_GRPC : h2 ? METER_H2 : METER_H1;
+}
 
 /* exchange_grpc.c */
 bool grpc_is_call(const struct head *);
@@ -405,6 +434,7 @@ void grpc_classify(struct attempt *, const struct head *, struct becalm_outcome 
 void grpc_classify_reset(struct exchange *, uint32_t code, struct becalm_outcome *);
 /* The status of an answer of our own that would have this one of HTTP; BECALM_GRPC_NONE: it is no call of gRPC. */
 uint32_t grpc_refusal(struct exchange *, uint32_t status);
+uint32_t grpc_as_http(uint32_t code);
 /* The answer has begun and can't go on: says so in its trailers. */
 void grpc_end(struct exchange *, const struct becalm_action *);
 
@@ -428,6 +458,25 @@ void fault_holds_end(struct worker *); /* those whose fault is over */
 bool fault_hits(struct exchange *, bool to_clients, uint32_t host, struct fault_hit *);
 /* Is the attempt hit, which is about to begin? Then it ends by itself, or begins later. */
 bool attempt_fault(struct attempt *, uint32_t host);
+
+/* attempt_passing.c: why a request whose service has no hosts of its own is not passed on; NULL: it is. */
+const char *exchange_passing(struct exchange *, const struct route *);
+/* Finds the host that the request names. */
+enum attempt_place {
+    ATTEMPT_PLACED,  /* attempt->host is set */
+    ATTEMPT_UNNAMED, /* its name is being resolved: attempts_named() goes on */
+    ATTEMPT_NOWHERE
+};
+enum attempt_place attempt_place(struct attempt *, const char **why); /* NOWHERE, if there is more to say */
+void attempt_unplace(struct attempt *);                               /* it ends */
+void attempts_named(struct worker *);     /* some names have been resolved, or could not be */
+void passing_hosts_drop(struct worker *); /* at its end */
+
+/* exchange_fallback.c: what is answered instead if a call ends so, and nothing of its answer was delivered? */
+enum fallback fallback_of(const struct exchange *, enum becalm_reason);
+void fallback_answer(struct exchange *, const struct becalm_action *); /* writes that of the policy */
+void fallback_begin(struct exchange *);                      /* its target is the other service's from now on */
+void fallback_name(struct draft *, const struct exchange *); /* tells the client */
 
 /* exchange_fault.c: is the call hit, which is about to begin? Then the exchange ends, or goes on later. */
 bool exchange_fault(struct exchange *);
@@ -460,7 +509,10 @@ bool key_begin(struct exchange *);  /* true: the call may begin. False: it was a
 void key_forget(struct exchange *); /* ASKING: nobody wants to know any more */
 void key_store_begin(struct exchange *, const struct offer *);
 void key_store_more(struct exchange *, const struct pieces *);
-void key_end(struct exchange *, bool whole);
+/* All of the answer is here, with these trailers. */
+void key_answered(struct exchange *, const struct bytes *trailers);
+/* The call is over, without a whole answer if it holds its key still. */
+void key_end(struct exchange *);
 
 /* exchange_expect.c: the host shall say whether it wants the body. False: no memory for that. */
 bool expect_begin(struct exchange *);

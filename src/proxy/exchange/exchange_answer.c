@@ -167,6 +167,9 @@ static void add_ours(struct draft *draft, struct answer_head *ours, struct excha
         values->length = ours->explain.length;
     }
     answer_head_add(draft, ours);
+    if (exchange->fell_from != NULL) {
+        fallback_name(draft, exchange);
+    }
 }
 
 /* How long its body is, or how its end will be known. */
@@ -272,7 +275,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     attempt_enter(offer->attempt, ATTEMPT_PASSING);
     if (offer->ended) {
         answer_enter(exchange, ANSWER_ENDED);
-        key_end(exchange, true);
+        key_answered(exchange, &offer->attempt->stream.trailers);
     } else {
         exchange->event_stream = is_event_stream(offer);
     }
@@ -288,15 +291,12 @@ bool answer_more(struct exchange *exchange, const struct pieces *pieces, bool en
     }
     if (ended) {
         answer_enter(exchange, ANSWER_ENDED);
-        key_end(exchange, true);
+        key_answered(exchange, &exchange->passing->stream.trailers);
     }
     return write_part(exchange, &part, NULL, exchange->passing);
 }
 
 /* Without a new answer. */
-
-static void answer_whole(struct exchange *, const struct draft *, struct becalm_text body,
-                         const struct bytes *trailers);
 
 static void answer_kept(struct exchange *exchange, const struct becalm_action *action)
 {
@@ -315,9 +315,8 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     answer_whole(exchange, &draft, body, &kept->trailers);
 }
 
-/* An answer that is whole, maybe with the trailers that only gRPC keeps. */
-static void answer_whole(struct exchange *exchange, const struct draft *draft, struct becalm_text body,
-                         const struct bytes *trailers)
+void answer_whole(struct exchange *exchange, const struct draft *draft, struct becalm_text body,
+                  const struct bytes *trailers)
 {
     struct client_stream *stream = exchange->stream;
     UNFILLED struct pieces pieces;
@@ -355,6 +354,12 @@ static void name_failure(const struct exchange *exchange, struct becalm_own_answ
     }
 }
 
+static bool tells_rule(const struct exchange *exchange)
+{
+    return exchange->call.last == BECALM_OUTCOME_BROKEN ||
+           (exchange->call.last == BECALM_OUTCOME_REFUSED && exchange->failure == BECALM_HTTP_DNS);
+}
+
 static void answer_own(struct exchange *exchange, const struct becalm_action *action)
 {
     struct worker *worker = exchange->worker;
@@ -381,7 +386,7 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
         .error = usual.error,
         .reason = becalm_reason_word(action->why),
         .title = usual.title,
-        .detail = exchange->call.last == BECALM_OUTCOME_BROKEN ? exchange->rule : NULL,
+        .detail = tells_rule(exchange) ? exchange->rule : NULL,
         .last_status = exchange->kept.status,
         .attempts = record->attempts,
         .retry_after = action->retry_after,
@@ -404,11 +409,13 @@ static void answer_own(struct exchange *exchange, const struct becalm_action *ac
     exchange_answer(exchange, &draft, body);
 }
 
-void answer_finish(struct exchange *exchange, const struct becalm_action *action)
+void answer_finish(struct exchange *exchange, const struct becalm_action *action, bool fallback)
 {
     exchange->wants_close |= exchange->worker->draining || exchange->request != REQUEST_WHOLE;
     answer_enter(exchange, ANSWER_ENDED);
-    if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
+    if (fallback) {
+        fallback_answer(exchange, action);
+    } else if (action->last_answer && exchange->kept.status != 0 && exchange->kept.whole) {
         answer_kept(exchange, action);
     } else {
         answer_own(exchange, action);

@@ -41,14 +41,14 @@ void exchange_release_body(struct exchange *exchange)
 {
     exchange_unreserve_body(exchange);
     exchange_drop_body(exchange);
-    bytes_free(&exchange->trailers);
+    bytes_give(&exchange->trailers, &exchange->worker->loop.blocks);
 }
 
 void exchange_drop_body(struct exchange *exchange)
 {
     buffered_changed(exchange->worker, exchange->body_buffered, 0);
     exchange->body_buffered = 0;
-    bytes_free(&exchange->body);
+    bytes_give(&exchange->body, &exchange->worker->loop.blocks);
 }
 
 uint64_t exchange_held(const struct exchange *exchange)
@@ -219,7 +219,7 @@ bool exchange_body(struct exchange *exchange, struct becalm_text piece)
         }
         return false;
     }
-    if (bytes_add(&exchange->body, piece.at, piece.length)) {
+    if (bytes_add_from(&exchange->body, &exchange->worker->loop.blocks, piece.at, piece.length)) {
         return true;
     }
     exchange->stream->ops->cut(exchange->stream);
@@ -247,7 +247,7 @@ void exchange_record_end(struct exchange *exchange, struct attempt *attempt)
     attempt->body_given = 0;
     exchange_unreserve_body(exchange);
     if (bytes_left(&exchange->body) == 0) {
-        bytes_free(&exchange->body);
+        bytes_give(&exchange->body, &exchange->worker->loop.blocks);
     }
 }
 

@@ -79,6 +79,31 @@ static uint32_t code_of(uint32_t status)
     }
 }
 
+/* A code as the status of HTTP that says the same of whether something was done, for keys: 4xx is an answer like any,
+ * 401 and 403 are nothing done, 5xx may be done or not. ABORTED asks for another try. RESOURCE_EXHAUSTED comes from
+ * servers that have done it, too: their answer was too large. */
+uint32_t grpc_as_http(uint32_t code)
+{
+    switch (code) {
+    case BECALM_GRPC_OK:
+        return 200;
+    case BECALM_GRPC_UNAUTHENTICATED:
+        return 401;
+    case BECALM_GRPC_PERMISSION_DENIED:
+        return 403;
+    case BECALM_GRPC_NOT_FOUND:
+        return 404;
+    case BECALM_GRPC_ALREADY_EXISTS:
+        return 409;
+    case BECALM_GRPC_INVALID_ARGUMENT:
+    case BECALM_GRPC_FAILED_PRECONDITION:
+    case BECALM_GRPC_OUT_OF_RANGE:
+        return 400;
+    default:
+        return 500;
+    }
+}
+
 uint32_t grpc_refusal(struct exchange *exchange, uint32_t status)
 {
     if (exchange->grpc) {

@@ -1,37 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 #include "exchange.h"
 
+#include "h1/h1.h"
+#include "http/grpc_text.h"
 #include "message/answer_head.h"
 #include "message/packed.h"
 #include "proxy/buffered.h"
 #include "proxy/gateway_shared.h"
 #include "proxy/key_scope.h"
 #include "proxy/key_store.h"
+#include "unfilled.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define STORED_MAX (1024u * 1024) /* a longer answer is passed on and not stored */
 
+/* The code of gRPC among fields that are stored, or their trailers. */
+static uint32_t code_stored(struct becalm_text packed)
+{
+    static const char status[] = "grpc-status";
+    struct becalm_text name;
+    struct becalm_text value;
+    while (packed_next(&packed, &name, &value)) {
+        if (name.length == sizeof status - 1 && memcmp(name.at, status, name.length) == 0) {
+            return becalm__grpc_status_read(value);
+        }
+    }
+    return BECALM_GRPC_NONE;
+}
+
+/* Trailers that were stored, as HTTP/1 writes them. Without memory they are left out, which its client takes for a
+ * failure. */
+static void trailers_write(struct worker *worker, struct becalm_text packed, struct bytes *to)
+{
+    struct becalm_text name;
+    struct becalm_text value;
+    struct text_sink out = {.at = worker->out, .size = WORKER_OUT};
+    while (packed_next(&packed, &name, &value)) {
+        text_put(&out, name);
+        text_put_chars(&out, ": ");
+        text_put(&out, value);
+        text_put_chars(&out, "\r\n");
+    }
+    text_put_chars(&out, "\r\n");
+    if (!out.full) {
+        (void)bytes_add(to, out.at, out.length);
+    }
+}
+
 /* A stored answer, as it was, and the word that it was not made anew. */
 static void answer_stored(struct exchange *exchange, const struct store_answer *answer)
 {
     struct becalm_text body = {answer->bytes + answer->fields_length, answer->body_length};
+    struct becalm_text fields = {answer->bytes, answer->fields_length};
+    struct becalm_text packed_trailers = packed_split(&fields);
+    struct bytes trailers = {0};
     /* Of what has no body the length is among its fields. */
-    bool has_length = !exchange->is_head && answer->status != 204 && answer->status != 304;
+    bool has_length =
+        !exchange->is_head && answer->status != 204 && answer->status != 304 && !grpc_has_trailers(exchange);
+    if (grpc_has_trailers(exchange)) {
+        exchange->grpc_status = code_stored((struct becalm_text){answer->bytes, answer->fields_length});
+    }
+    if (packed_trailers.length > 0 && grpc_has_trailers(exchange)) {
+        trailers_write(exchange->worker, packed_trailers, &trailers);
+    }
     struct draft draft;
     char values[512];
     bool keep = !exchange->wants_close;
     draft_begin(&draft, values, sizeof values);
     draft.status = answer->status;
-    draft.packed = (struct becalm_text){answer->bytes, answer->fields_length};
+    draft.packed = fields;
     draft.close = !keep;
     answer_head_add(&draft, &(struct answer_head){.length_known = has_length,
                                                   .length = body.length,
                                                   .note = ANSWER_NOTE_REPLAYED,
                                                   .reason = "replayed"});
     meter_code(exchange->meter, answer->status);
-    exchange_answer(exchange, &draft, body);
+    answer_whole(exchange, &draft, body, &trailers);
+    bytes_free(&trailers);
     exchange->status = answer->status;
     exchange_log(exchange, "replayed");
     exchange_discard(exchange, keep);
@@ -48,7 +95,7 @@ static void put_name(char *text, size_t size, const unsigned char id[STORE_ID])
 
 static void refuse_held(struct exchange *exchange)
 {
-    char detail[192] = "a request with this idempotency key was sent, and nobody knows whether it was executed: see "
+    char detail[192] = "a request with this idempotency key was sent, and it is unknown whether it was executed: see "
                        "what became of it before you use another key. It is held as ";
     put_name(detail, sizeof detail, exchange->key.id);
     exchange_refuse(exchange, 409, "http_request_denied", "key_unknown", detail);
@@ -92,7 +139,16 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
         break;
     case STORE_AWAY:
         exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_away",
-                        "the store of idempotency keys does not answer, so nobody knows whether this one was used");
+                        "the store of idempotency keys does not answer, so it is unknown whether this one was used");
+        break;
+    case STORE_FORGOT:
+        exchange_refuse_as(exchange,
+                           &(struct refusal){.status = 503,
+                                             .error = "proxy_internal_response",
+                                             .reason = "key_store_forgot",
+                                             .detail = "the store of idempotency keys may have forgotten this one, and "
+                                                       "is being told again what was done",
+                                             .retry_after = ask->wait});
         break;
     case STORE_FULL:
         exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_full",
@@ -102,27 +158,27 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
 }
 
 /* False: no memory. */
-static bool key_make(struct exchange *exchange, struct becalm_text key, const struct store_secret *secret)
+static bool key_make(const struct exchange *exchange, struct becalm_text key, const struct store_secret *secret,
+                     struct store_key *made)
 {
     const struct head *head = exchange->head;
     const struct snapshot_target *target = exchange->target;
     struct key_scope scope;
     key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
-    return store_key_make(&exchange->key,
-                          &(struct store_request){
-                              .secret = secret,
-                              .service = text_of(target->service->name),
-                              .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
-                              .host = scope.text[0],
-                              .key = key,
-                              .scope = scope.text,
-                              .scope_count = scope.count,
-                              .peer = exchange->stream->ops->identity(exchange->stream),
-                              .method = exchange_method(exchange),
-                              .path = exchange->path,
-                              .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},
-                              .once = target->rules->key == BECALM_KEY_ENFORCED,
-                          });
+    return store_key_make(made, &(struct store_request){
+                                    .secret = secret,
+                                    .service = text_of(target->service->name),
+                                    .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
+                                    .host = scope.text[0],
+                                    .key = key,
+                                    .scope = scope.text,
+                                    .scope_count = scope.count,
+                                    .peer = exchange->stream->ops->identity(exchange->stream),
+                                    .method = exchange_method(exchange),
+                                    .path = exchange->path,
+                                    .body = {bytes_at(&exchange->body), bytes_left(&exchange->body)},
+                                    .once = target->rules->key == BECALM_KEY_ENFORCED,
+                                });
 }
 
 /* The store has said what it knows. True: the call may begin. */
@@ -152,19 +208,30 @@ static void key_told(struct store_ask *ask)
     }
 }
 
+/* It is looked for by the secret before, too, where there is one. */
+static void key_ask(struct exchange *exchange, struct becalm_text key)
+{
+    struct worker *worker = exchange->worker;
+    struct key_secrets secrets;
+    UNFILLED struct store_key older;
+    exchange->store = key_store(worker, &secrets);
+    if (exchange->store == NULL || !key_make(exchange, key, secrets.now, &exchange->key) ||
+        (secrets.older != NULL && !key_make(exchange, key, secrets.older, &older))) {
+        return;
+    }
+    exchange->key.older = secrets.older == NULL ? NULL : &older;
+    (void)store_begin(exchange->store, &exchange->key, worker->loop.now, &exchange->ask);
+    exchange->key.older = NULL;
+}
+
 bool key_begin(struct exchange *exchange)
 {
-    const struct store_secret *secret;
-    struct worker *worker = exchange->worker;
     struct becalm_text key;
     if (!exchange->keyed || !becalm_key_parse(head_find(exchange->head, FIELD_IDEMPOTENCY_KEY), &key)) {
         return true; /* a safe method needs none */
     }
     exchange->ask = (struct store_ask){.verdict = STORE_FULL, .then = key_told, .data = exchange};
-    exchange->store = key_store(worker, &secret);
-    if (exchange->store != NULL && key_make(exchange, key, secret)) {
-        (void)store_begin(exchange->store, &exchange->key, worker->loop.now, &exchange->ask);
-    }
+    key_ask(exchange, key);
     if (exchange->ask.verdict != STORE_LATER) {
         return key_decided(exchange);
     }
@@ -230,11 +297,8 @@ static enum store_ending ending_of(const struct exchange *exchange, bool whole)
     return whole ? STORE_END_RELEASE : STORE_END_UNKNOWN;
 }
 
-void key_end(struct exchange *exchange, bool whole)
+static void end_key(struct exchange *exchange, bool whole)
 {
-    if (!exchange->holds_key) {
-        return;
-    }
     const struct bytes *stored = &exchange->stored;
     struct store_end end = {
         .kind = ending_of(exchange, whole),
@@ -247,4 +311,50 @@ void key_end(struct exchange *exchange, bool whole)
     };
     exchange->holds_key = false;
     store_end(exchange->store, &exchange->key, exchange->worker->loop.now, &end);
+}
+
+void key_end(struct exchange *exchange)
+{
+    if (exchange->holds_key) {
+        end_key(exchange, false);
+    }
+}
+
+/* Puts the trailers behind the fields that are stored. False: no memory. */
+static bool store_trailers(struct exchange *exchange, const struct head *trailers)
+{
+    struct bytes *stored = &exchange->stored;
+    struct text_sink out = {.at = exchange->worker->out, .size = WORKER_OUT};
+    packed_put_trailers(&out, trailers);
+    if (out.full || !buffered_add(exchange->worker, stored, out.at, out.length)) {
+        return false;
+    }
+    char *at = stored->at + exchange->stored_fields;
+    memmove(at + out.length, at, stored->length - exchange->stored_fields - out.length);
+    memcpy(at, out.at, out.length);
+    exchange->stored_fields += out.length;
+    return true;
+}
+
+/* An answer of gRPC is 200 whatever became of the call: its status says whether it is kept, and is kept with it. */
+static __attribute__((noinline)) void store_grpc(struct exchange *exchange, const struct bytes *came)
+{
+    UNFILLED struct head trailers;
+    if (bytes_left(came) > 0 && h1_parse_metadata(came->at, bytes_left(came), &trailers).kind == H1_OK) {
+        exchange->storing = store_trailers(exchange, &trailers);
+        exchange->answer_lost = !exchange->storing;
+    }
+    uint32_t code = code_stored((struct becalm_text){bytes_at(&exchange->stored), exchange->stored_fields});
+    exchange->storing = exchange->storing && store_keeps(grpc_as_http(code), exchange->key.once);
+}
+
+void key_answered(struct exchange *exchange, const struct bytes *trailers)
+{
+    if (!exchange->holds_key) {
+        return;
+    }
+    if (exchange->storing && grpc_has_trailers(exchange)) {
+        store_grpc(exchange, trailers);
+    }
+    end_key(exchange, true);
 }

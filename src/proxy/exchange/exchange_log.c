@@ -40,6 +40,21 @@ static struct becalm_text shown(const struct exchange *exchange, struct becalm_t
     return query == NULL ? target : (struct becalm_text){target.at, (size_t)(query - target.at)};
 }
 
+/* What was answered in its place: "answer", or the name of who was asked; NULL: nothing. */
+static const char *fallback_told(const struct exchange *exchange)
+{
+    switch (exchange->fallback) {
+    case FALLBACK_NONE:
+        return NULL;
+    case FALLBACK_ANSWER:
+        return "answer";
+    case FALLBACK_SERVICE:
+        return exchange->fell_from == NULL ? exchange->target->fallback->service->name
+                                           : exchange->target->service->name;
+    }
+    BECALM_UNREACHABLE();
+}
+
 static void keep_decision(struct exchange *exchange)
 {
     struct decision decision = {
@@ -54,6 +69,12 @@ static void keep_decision(struct exchange *exchange)
     copy_text(decision.method, sizeof decision.method, exchange_method(exchange));
     copy_text(decision.path, sizeof decision.path, shown(exchange, exchange->path));
     copy_text(decision.request_id, sizeof decision.request_id, exchange_request_id(exchange));
+    if (target->service->unlisted) {
+        copy_text(decision.asked, sizeof decision.asked, exchange->host_name);
+    }
+    if (exchange->fallback != FALLBACK_NONE) {
+        copy_text(decision.fallback, sizeof decision.fallback, text_of(fallback_told(exchange)));
+    }
     if (exchange->faulted) {
         copy_text(decision.fault, sizeof decision.fault, text_of(exchange->fault));
     }
@@ -86,6 +107,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .reason = reason,
         .detail = exchange->rule,
         .fault = text_of(exchange->faulted ? exchange->fault : NULL),
+        .fallback = text_of(fallback_told(exchange)),
     };
     line.peer = exchange->stream->ops->peer(exchange->stream, peer, sizeof peer);
     log_access_line(exchange->worker->log, &line);
@@ -119,7 +141,7 @@ static void tell_default_timeout(const struct exchange *exchange)
         {"request_id", LOG_TEXT, exchange_request_id(exchange), 0},
     };
     log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall,
-             "an attempt was given up, and nobody has written how long it may take: it was overdue by what was learned",
+             "an attempt was given up: it took longer than learned from other answers, and the policy has no timeout",
              pairs, sizeof pairs / sizeof pairs[0]);
 }
 
@@ -199,6 +221,14 @@ void exchange_log_broken(const struct exchange *exchange, struct upstream_host *
     };
     log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "a host's answer breaks HTTP/1", pairs,
              sizeof pairs / sizeof pairs[0]);
+}
+
+void exchange_log_fell(struct exchange *exchange)
+{
+    keep_decision(exchange);
+    if (exchange->span != NULL) {
+        exchange_trace_end(exchange);
+    }
 }
 
 /* Counts what the step has decided, and logs it. */

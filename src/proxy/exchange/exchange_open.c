@@ -57,12 +57,33 @@ static void read_deadline(struct exchange *exchange, struct becalm_request *requ
     request->retry_from_above = exchange_attempt_from_above(exchange) > 1 || exchange->grpc_previous > 0;
 }
 
-/* The request is here, or as much of it as is needed: the call begins. */
-void exchange_begin(struct exchange *exchange)
+/* By which ids it can be followed, and to which request that came in it belongs. */
+static void begin_ids(struct exchange *exchange, struct becalm_request *request)
 {
-    if (exchange_faults(exchange) && exchange_fault(exchange)) {
-        return;
+    if (exchange->view->snapshot->traces) {
+        exchange_trace_begin(exchange);
+    } else if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
+        struct worker *worker = exchange->worker;
+        (void)request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
     }
+    if (exchange->view->snapshot->joins) {
+        exchange_join_begin(exchange, request);
+    }
+}
+
+/* The same of a second call for one request: it has its ids, and is entered where it came in. */
+static __attribute__((noinline)) void begin_ids_again(struct exchange *exchange, struct becalm_request *request)
+{
+    if (exchange->span != NULL) {
+        exchange_trace_again(exchange);
+    }
+    if (exchange->join == EXCHANGE_JOIN_OUT) {
+        exchange_join_begin(exchange, request);
+    }
+}
+
+static void begin(struct exchange *exchange)
+{
     const struct snapshot_target *target = exchange->target;
     struct client_stream *stream = exchange->stream;
     exchange->login = exchange_login(exchange) != NULL || login_seen(exchange->head, LOGIN_ASKED);
@@ -80,14 +101,10 @@ void exchange_begin(struct exchange *exchange)
         .owner = exchange,
     };
     read_deadline(exchange, &request);
-    if (exchange->view->snapshot->traces) {
-        exchange_trace_begin(exchange);
-    } else if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
-        struct worker *worker = exchange->worker;
-        (void)request_id_make(exchange->request_id, worker->gateway->id, &worker->request_ids);
-    }
-    if (exchange->view->snapshot->joins) {
-        exchange_join_begin(exchange, &request);
+    if (exchange->fell_from == NULL) {
+        begin_ids(exchange, &request);
+    } else {
+        begin_ids_again(exchange, &request);
     }
     exchange_enter(exchange, EXCHANGE_CALLING);
     stream->ops->began(stream);
@@ -99,6 +116,19 @@ void exchange_begin(struct exchange *exchange)
     if (stream->exchange == exchange && stream->ops->left(stream)) {
         exchange_left(exchange);
     }
+}
+
+/* The request is here, or as much of it as is needed: the call begins. */
+void exchange_begin(struct exchange *exchange)
+{
+    if (!exchange_faults(exchange) || !exchange_fault(exchange)) {
+        begin(exchange);
+    }
+}
+
+void exchange_begin_again(struct exchange *exchange)
+{
+    begin(exchange);
 }
 
 void exchange_refuse_as(struct exchange *exchange, const struct refusal *refusal)
@@ -244,6 +274,21 @@ static __attribute__((noinline)) void tell_unrouted(const struct exchange *excha
                      exchange->stream->ops->peer(exchange->stream, peer, sizeof peer));
 }
 
+/* Its service has no hosts of its own. False: it is refused. */
+static __attribute__((noinline)) bool open_unlisted(struct exchange *exchange, const struct route *route)
+{
+    const char *why = exchange_passing(exchange, route);
+    if (why != NULL) {
+        tell_unrouted(exchange);
+        exchange_refuse(exchange, 404, "destination_not_found", "not_passed", why);
+        return false;
+    }
+    char peer[ADDRESS_TEXT_MAX];
+    gateway_passed(exchange->worker, exchange->host_name,
+                   exchange->stream->ops->peer(exchange->stream, peer, sizeof peer));
+    return true;
+}
+
 void exchange_open(struct worker *worker, struct client_stream *stream, const struct head *head)
 {
     struct exchange *exchange = exchange_make(worker, stream);
@@ -288,10 +333,13 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
                         "the hosts of this service have another port");
         return;
     }
+    if (exchange->view->snapshot->service[route.service].service->unlisted && !open_unlisted(exchange, &route)) {
+        return;
+    }
     exchange->prefix = exchange_prefix(exchange, &route);
     exchange->target = &exchange->view->snapshot->target[snapshot_target_of(exchange->view->snapshot, &route)];
     exchange->meter = exchange->target->meters->meter[worker->number];
-    meter_add(&exchange->meter->arrivals, 1);
+    meter_add(&exchange->meter->arrivals[exchange_protocol(exchange, head->version == HTTP_2)], 1);
     if (!check_request(exchange)) {
         return;
     }

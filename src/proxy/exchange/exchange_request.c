@@ -17,7 +17,7 @@
     (FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_VIA) |       \
      FIELD_BIT(FIELD_DEADLINE_MS) | FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) |              \
      FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT) | FIELD_BIT(FIELD_GRPC_PREVIOUS_ATTEMPTS) | FIELD_BIT(FIELD_BECALM_RETRY) | \
-     FIELD_BIT(FIELD_BECALM_EXPLAIN) | FIELD_BIT(FIELD_BAGGAGE))
+     FIELD_BIT(FIELD_BECALM_EXPLAIN) | FIELD_BIT(FIELD_BAGGAGE) | FIELD_BIT(FIELD_KEY_FENCE))
 
 struct becalm_text exchange_method(const struct exchange *exchange)
 {
@@ -56,6 +56,26 @@ static bool has_header(const void *headers, const char *name, struct becalm_text
     return head_has_value(exchange->head, (struct becalm_text){name, strlen(name)}, value);
 }
 
+/* `at`: among the endpoints of this service alone. */
+static struct route find_route(struct exchange *exchange, bool at, uint32_t service)
+{
+    return route_find(exchange->view->snapshot->routes, &(struct route_request){
+                                                            .host = exchange->host_name,
+                                                            .path = exchange->path,
+                                                            .method = exchange_method(exchange),
+                                                            .has_header = has_header,
+                                                            .headers = exchange,
+                                                            .by_listener = at,
+                                                            .service = service,
+                                                        });
+}
+
+bool exchange_route_at(struct exchange *exchange, uint32_t service, struct route *route)
+{
+    *route = find_route(exchange, true, service);
+    return !route->bad_path && !route->ambiguous && route->service == service;
+}
+
 bool exchange_route(struct exchange *exchange, struct route *route)
 {
     const struct head *head = exchange->head;
@@ -71,15 +91,7 @@ bool exchange_route(struct exchange *exchange, struct route *route)
         *route = (struct route){.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
         return true;
     }
-    *route = route_find(exchange->view->snapshot->routes, &(struct route_request){
-                                                              .host = exchange->host_name,
-                                                              .path = exchange->path,
-                                                              .method = exchange_method(exchange),
-                                                              .has_header = has_header,
-                                                              .headers = exchange,
-                                                              .by_listener = door->name != NULL,
-                                                              .service = door->service,
-                                                          });
+    *route = find_route(exchange, door->name != NULL, door->service);
     /* A tunnel goes where its authority says, or nowhere: a service that takes every path is not meant. */
     if (exchange->is_connect && route->service != ROUTE_NONE && !names_host(route->match)) {
         route->service = ROUTE_NONE;
@@ -148,7 +160,8 @@ bool exchange_port_fits(const struct exchange *exchange, const struct route *rou
     const char *host = route->match->host == NULL ? service->name : route->match->host;
     uint32_t port = port_of(exchange->host_name);
     if (head_target(exchange->head).at[0] == '/' || exchange->is_connect || port == 0 || port == 80 ||
-        !names_host(route->match) || strcmp(host, "*") == 0 || port_of((struct becalm_text){host, strlen(host)}) != 0) {
+        !names_host(route->match) || service->unlisted || strcmp(host, "*") == 0 ||
+        port_of((struct becalm_text){host, strlen(host)}) != 0) {
         return true;
     }
     for (uint32_t i = 0; i < service->host_count; i++) {
@@ -405,6 +418,9 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     add_framing(draft, exchange);
     if (exchange->expect != NULL || attempt->ask != NULL) {
         draft_add_chars(draft, "expect", "100-continue");
+    }
+    if (exchange->holds_key && exchange->ask.fence != 0 && exchange->view->snapshot->settings->keys.fence) {
+        draft_add_number(draft, "becalm-key-fence", exchange->ask.fence);
     }
     uint32_t send = exchange->target->service->send;
     add_origin(draft, exchange, attempt, send);

@@ -110,6 +110,14 @@ void exchange_trace_begin(struct exchange *exchange)
     }
 }
 
+void exchange_trace_again(struct exchange *exchange)
+{
+    exchange->span->seed = becalm_rand_next(&exchange->worker->request_ids);
+    for (uint32_t i = 0; i < BECALM_RECORD_MAX; i++) {
+        exchange->span->grpc_status[i] = BECALM_GRPC_NONE;
+    }
+}
+
 /* ---- an attempt ---- */
 
 static __attribute__((noinline)) void write_span(char *text, const struct exchange_span *span, uint32_t number)

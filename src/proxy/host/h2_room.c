@@ -12,7 +12,7 @@ struct h2_room *h2_room(struct worker *worker)
         struct h2_room *room = malloc(sizeof *room + heads);
         if (room != NULL) {
             room->told_at = 0;
-            room->scratch = (struct h2_scratch){.bytes = room->heads, .size = heads};
+            room->scratch = (struct h2_scratch){.bytes = room->heads, .size = heads, .blocks = &worker->loop.blocks};
         }
         worker->h2 = room;
     }

@@ -36,6 +36,8 @@ struct host_h2 {
     uint64_t feeds;              /* how often the host has said anything */
     becalm_ns heard_at;          /* when it did so last */
     becalm_ns pinged_at;         /* 0: no PING waits for its answer */
+    uint64_t looked_in;          /* the turn of the loop in which it was last looked at; 0: none ... */
+    bool silent;                 /* ... and it had nothing to say then */
     uint64_t resets;             /* that are left, in thousandths */
     becalm_ns resets_at;
     uint32_t most;  /* streams at once, whatever its host allows: so many have room in the connection's window */
@@ -82,6 +84,11 @@ static void note(struct host_stream *stream)
 
 /* ---- the end of a stream ---- */
 
+static void drop_copy(struct worker *worker, struct head *head)
+{
+    blocks_give(&worker->loop.blocks, head, head == NULL ? 0 : head_copy_size(head));
+}
+
 static void forget(struct host_stream *stream)
 {
     struct host_h2 *h2 = h2_of(stream);
@@ -98,8 +105,8 @@ static void forget(struct host_stream *stream)
     if (stream->h2.next != NULL) {
         stream->h2.next->h2.link = stream->h2.link;
     }
-    free(stream->h2.head);
-    free(stream->h2.interim);
+    drop_copy(worker_of(h2), stream->h2.head);
+    drop_copy(worker_of(h2), stream->h2.interim);
     stream->h2.head = stream->h2.interim = NULL;
     buffered_free(worker_of(h2), &stream->h2.in);
 }
@@ -177,9 +184,9 @@ static void fail_closed(struct host_stream *stream)
 
 /* ---- what the session says ---- */
 
-static struct head *copy_of(const struct head *head)
+static struct head *copy_of(struct worker *worker, const struct head *head)
 {
-    void *memory = malloc(head_copy_size(head));
+    void *memory = blocks_take(&worker->loop.blocks, head_copy_size(head));
     return memory == NULL ? NULL : head_copy(memory, head);
 }
 
@@ -208,14 +215,14 @@ static void on_answer(void *owner, const struct head *head, bool end)
         give_up(stream, "too many 1xx answers before the last one");
         return;
     }
-    copy = copy_of(head);
+    copy = copy_of(worker_of(h2_of(stream)), head);
     if (copy == NULL) {
         give_up(stream, NULL);
         return;
     }
     struct head **at = head->status < 200 ? &stream->h2.interim : &stream->h2.head;
     stream->h2.continues |= *at != NULL && (*at)->status == 100;
-    free(*at);
+    drop_copy(worker_of(h2_of(stream)), *at);
     *at = copy;
     note(stream);
 }
@@ -241,7 +248,7 @@ static void on_trailers(void *owner, const char *bytes, size_t length)
 {
     struct host_stream *stream = owner;
     const char *wrong = length == 0 ? "the trailers are too large" : h1_trailers_wrong(bytes, length);
-    if (wrong != NULL || !bytes_add(&stream->trailers, bytes, length)) {
+    if (wrong != NULL || !bytes_add_from(&stream->trailers, &worker_of(h2_of(stream))->loop.blocks, bytes, length)) {
         give_up(stream, wrong);
     }
 }
@@ -309,13 +316,14 @@ static const struct h2_calls session_calls = {
 /* False: the stream may be gone. */
 static bool tell_interim(struct host_stream *stream)
 {
+    struct worker *worker = worker_of(h2_of(stream));
     struct head *head = stream->h2.interim;
     bool continues = stream->h2.continues && head->status != 100;
     struct head only = {.bytes = "", .status = 100, .version = HTTP_2};
     stream->h2.interim = NULL;
     stream->h2.continues = false;
     bool goes_on = (!continues || stream->calls->interim(stream, &only)) && stream->calls->interim(stream, head);
-    free(head);
+    drop_copy(worker, head);
     return goes_on;
 }
 
@@ -340,7 +348,7 @@ static void tell_answer(struct host_stream *stream)
     }
     (void)(head != NULL ? stream->calls->head(stream, head, &pieces, ended)
                         : stream->calls->body(stream, &pieces, ended));
-    free(head);
+    drop_copy(worker, head);
     buffered_free(worker, &in);
 }
 
@@ -403,6 +411,10 @@ static void broken(struct host_h2 *h2, const char *rule)
         return;
     }
     h2->dead = true;
+    if (rule != NULL) {
+        enum h2_end end = h2_ended(h2->session);
+        gateway_count_h2_host_end(worker_of(h2)->gateway, end == H2_END_NONE ? H2_END_PROTOCOL : end);
+    }
     if (!h2->going) {
         upstream_shared_leave(upstream);
     }
@@ -508,6 +520,7 @@ static void read_in(struct host_h2 *h2)
             return;
         }
         h2->feeds++;
+        h2->looked_in = 0;
         h2->heard_at = worker->loop.now;
         h2->pinged_at = 0;
         bool goes_on = h2_feed(h2->session, worker->in, (size_t)got, worker->loop.now);
@@ -630,6 +643,18 @@ void host_h2_quiet(struct upstream *upstream)
     if (h2->streams == NULL) {
         say_goodbye(h2);
     }
+}
+
+/* All that is said in a turn of the loop is written at its end: one look at the socket is as good as one per stream. */
+bool host_h2_silent(struct upstream *upstream)
+{
+    struct host_h2 *h2 = upstream->h2;
+    uint64_t turn = worker_of(h2)->loop.turns;
+    if (h2->looked_in != turn) {
+        h2->looked_in = turn;
+        h2->silent = wire_peek(&upstream->wire) == WIRE_QUIET;
+    }
+    return h2->silent;
 }
 
 bool host_h2_settled(const struct upstream *upstream)

@@ -172,6 +172,8 @@ void host_h2_ready(struct upstream *, uint32_t events);
 void host_h2_time(struct upstream *);
 /* For how many more streams it has room now. */
 uint32_t host_h2_room(const struct upstream *);
+/* Has it nothing to say that waits to be read? It could be a GOAWAY. */
+bool host_h2_silent(struct upstream *);
 /* Has its host said how many it takes? */
 bool host_h2_settled(const struct upstream *);
 /* Closes it, if it has no stream. */

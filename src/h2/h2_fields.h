@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_H2_H2_FIELDS_H
+#define BECALM_H2_H2_FIELDS_H
+
+/* The fields of a head that goes, as nghttp2 wants them. Those beyond H2_FIELDS_MAX are left out; no head has so many.
+ */
+
+#include "message/draft.h"
+
+#include <nghttp2/nghttp2.h>
+
+/* Of a stream's own fields: those of a head and what is added, and :status, or :method and its friends. */
+#define H2_FIELDS_MAX (HEAD_FIELDS_MAX + DRAFT_ADDED_MAX + 8)
+
+struct h2_fields {
+    nghttp2_nv field[H2_FIELDS_MAX];
+    size_t count;
+};
+
+void h2_fields_add(struct h2_fields *, const char *name, struct becalm_text value);
+/* Fields that were kept; the phrase among them has no name, and HTTP/2 no phrase. */
+void h2_fields_add_packed(struct h2_fields *, struct becalm_text packed);
+/* All of a draft but its first line. */
+void h2_fields_add_draft(struct h2_fields *, const struct draft *);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_KEYS_KEY_MEMORY_H
+#define BECALM_KEYS_KEY_MEMORY_H
+
+/* What this process has done with keys that are done at most once and that gateways keep together: a store that has
+ * forgotten them is told again (decision 0022). The store counts the ends of each process, and says at each which one
+ * it was: one whose next number is not higher than those that it has told before has lost some. Then all that is
+ * remembered is told again, and counted under another name, because a store may have the counts of any time before.
+ * Safe from any thread. */
+
+#include "store.h"
+
+/* One key that has ended. */
+struct key_done {
+    unsigned char id[STORE_ID];
+    unsigned char guard[STORE_ID];
+    unsigned char fingerprint[STORE_HASH];
+    uint32_t status;   /* of its answer; 0: nobody knows what became of it */
+    uint64_t number;   /* which end of this process it was, as the store counts them */
+    becalm_ns until;   /* the end of its time */
+    const char *where; /* "service/endpoint" of one that is held; copied */
+};
+
+/* What was known when the store was asked. */
+struct key_stamp {
+    uint64_t name;    /* which name it was */
+    uint64_t counted; /* the highest number that the store has told under it */
+};
+
+struct key_memory;
+
+struct key_memory *key_memory_make(uint32_t most);      /* keys, the last ones. NULL: no memory */
+struct key_memory *key_memory_use(struct key_memory *); /* takes NULL, as the next */
+void key_memory_drop(struct key_memory *);
+
+/* Before the store is asked: by which name it counts the ends of this process. */
+struct key_stamp key_memory_stamp(struct key_memory *, unsigned char name[STORE_ID]);
+
+/* A key has ended, and the store has counted it. One for which there is no memory is not remembered. */
+void key_memory_add(struct key_memory *, const struct key_done *, const struct key_stamp *, becalm_ns now);
+
+/* The store was asked for its count. True: it has forgotten some, as this or an answer before says. */
+bool key_memory_misses(struct key_memory *, const struct key_stamp *, uint64_t count);
+
+/* All that is remembered is to be told again, under another name. Returns how many keys. */
+uint32_t key_memory_lost(struct key_memory *, becalm_ns now);
+
+/* The next key that is to be told again, from *from on, which is moved behind it: *which names it; its `where` is in
+ * `place`. False: none is left. */
+bool key_memory_next(struct key_memory *, uint64_t *from, becalm_ns now, struct key_done *, uint64_t *which,
+                     char place[STORE_WHERE]);
+
+/* It was told, and counted so. */
+void key_memory_told(struct key_memory *, uint64_t which, const struct key_stamp *, uint64_t count);
+
+#endif

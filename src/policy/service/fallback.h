@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_FALLBACK_H
+#define BECALM_POLICY_FALLBACK_H
+
+/* What is answered in place of a service that can't (`fallback`). */
+
+#include "policy/loader.h"
+
+void fallback_defaults(struct becalm_fallback *);
+/* Takes its headers apart, and says what of it contradicts itself. `whose` has written it, or inherited it. */
+void fallback_settle(struct loader *, struct becalm_rules *, const char *whose);
+/* All services are there: are those among them that are named? */
+void fallback_check(struct loader *);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_HOST_UPSTREAM_INTERNAL_H
+#define BECALM_PROXY_HOST_UPSTREAM_INTERNAL_H
+
+/* What the files of the connection pools share. upstream.c is one connection; upstream_connect.c makes it;
+ * upstream_pool.c keeps the connections to one host and finds one for a stream; upstream_line.c is the line of streams
+ * that wait for one; upstream_owned.c has those that belong to one client. A healthy request's way is inline. */
+
+#include "upstream.h"
+
+#include "proxy/worker.h"
+
+#include <string.h>
+
+static inline struct loop *loop_of(const struct upstream_host *host)
+{
+    return &host->worker->loop;
+}
+
+/* A place came free: the first in line gets it, but not now. The stream that gave it back may be in the middle of an
+ * answer. */
+static inline void serve_later(struct upstream_host *host)
+{
+    if (host->waiting != NULL) {
+        loop_later(loop_of(host), &host->serve);
+    }
+}
+
+/* The idle ones, and those with an owner: the latest used first, so that the others grow old and are closed. */
+
+static inline void list_add(struct upstream_list *list, struct upstream *upstream)
+{
+    upstream->idle_since = loop_of(upstream->host)->now;
+    upstream->previous = NULL;
+    upstream->next = list->latest;
+    *(list->latest == NULL ? &list->oldest : &list->latest->previous) = upstream;
+    list->latest = upstream;
+}
+
+static inline void list_remove(struct upstream_list *list, struct upstream *upstream)
+{
+    *(upstream->previous == NULL ? &list->latest : &upstream->previous->next) = upstream->next;
+    *(upstream->next == NULL ? &list->oldest : &upstream->next->previous) = upstream->previous;
+    upstream->next = upstream->previous = NULL;
+}
+
+static inline void idle_add(struct upstream *upstream)
+{
+    upstream->state = UPSTREAM_IDLE;
+    list_add(&upstream->host->idle, upstream);
+    upstream->host->idle_count++;
+}
+
+static inline void idle_remove(struct upstream *upstream)
+{
+    list_remove(&upstream->host->idle, upstream);
+    upstream->host->idle_count--;
+}
+
+static inline void owned_add(struct upstream *upstream)
+{
+    upstream->state = UPSTREAM_OWNED;
+    list_add(&upstream->host->owned, upstream);
+    upstream->host->owned_count++;
+    (*upstream->owner.count)++;
+}
+
+static inline void owned_remove(struct upstream *upstream)
+{
+    list_remove(&upstream->host->owned, upstream);
+    upstream->host->owned_count--;
+    (*upstream->owner.count)--;
+}
+
+/* Those being connected: they go on when the stream that wanted them has left. */
+
+static inline void dialing_add(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->next = host->dialing;
+    if (host->dialing != NULL) {
+        host->dialing->previous = upstream;
+    }
+    host->dialing = upstream;
+    host->count++;
+    host->connecting++;
+}
+
+static inline void dialing_remove(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    *(upstream->previous == NULL ? &host->dialing : &upstream->previous->next) = upstream->next;
+    if (upstream->next != NULL) {
+        upstream->next->previous = upstream->previous;
+    }
+    upstream->next = upstream->previous = NULL;
+    host->connecting--;
+}
+
+/* How long this one may be idle: as the policy says, and no longer than its host likes. */
+static inline becalm_ns idle_limit(const struct upstream *upstream)
+{
+    becalm_ns limit = upstream->host->pool.idle;
+    return upstream->keep_for > 0 && upstream->keep_for < limit ? upstream->keep_for : limit;
+}
+
+/* A pooled connection may have been closed by its peer a moment ago, with the event still to come. */
+static inline bool alive(struct upstream *upstream)
+{
+    return wire_peek(&upstream->wire) == WIRE_QUIET;
+}
+
+/* Who wanted the connection is told, if it is still there. */
+static inline void tell_failed(struct host_stream *stream, const struct host_failure *failure)
+{
+    if (stream != NULL) {
+        host_stream_over(stream);
+        stream->calls->failed(stream, failure);
+    }
+}
+
+/* The connection is the stream's from now on, or part of it is. */
+static inline void give(struct upstream *upstream, struct host_stream *stream)
+{
+    stream->upstream = upstream;
+    if (upstream->h2 != NULL) {
+        host_h2_open(stream);
+        return;
+    }
+    upstream->stream = stream;
+    stream->ops = &host_h1_ops;
+    memset(&stream->h1, 0, sizeof stream->h1);
+}
+
+/* ---- upstream.c ---- */
+
+/* The connection leaves its list and is closed. Neither is the line served nor the host freed: upstream_close(). */
+void upstream_destroy(struct upstream *);
+/* What happens on its socket, and when its timer fires. */
+void upstream_ready(struct source *, uint32_t events);
+void upstream_timer_fires(struct timer *);
+
+/* ---- upstream_connect.c ---- */
+
+/* Begins a connection for a stream. NULL: it could not even be tried, and errno says why. */
+struct upstream *upstream_connect(struct upstream_host *, const struct host_stream *);
+/* An event of a connection that is being made. */
+void upstream_connecting(struct upstream *, uint32_t events);
+/* It was not connected: closes it, and tells the stream that wanted it. */
+void upstream_not_connected(struct upstream *, int error);
+
+/* ---- upstream_pool.c ---- */
+
+void upstream_host_free_if_unused(struct upstream_host *);
+/* Could a stream that is first in line have a connection now? */
+bool upstream_can_serve(const struct upstream_host *, const struct host_stream *);
+/* As upstream_get(), for the first in line. */
+enum upstream_result upstream_get_in_turn(struct upstream_host *, struct host_stream *);
+
+/* ---- upstream_line.c ---- */
+
+void upstream_line_up(struct upstream_host *, struct host_stream *);
+/* Back to where it was. */
+void upstream_line_up_first(struct upstream_host *, struct host_stream *);
+void upstream_serve_line(struct task *);
+void upstream_busy_fires(struct timer *);
+
+/* ---- upstream_owned.c ---- */
+
+/* The longest idle one of the client that has the most. It has to log in again, if it comes back. */
+struct upstream *upstream_owned_to_close(const struct upstream_host *);
+
+#endif

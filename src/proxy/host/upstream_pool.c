@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "upstream_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BUSY_WAIT (5 * BECALM_MS) /* before a full backlog is asked again */
+
+static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
+{
+    if (!address_equal(&host->address, place->address) || (host->tls == NULL) != (place->tls == NULL) ||
+        host->protocol != place->protocol) {
+        return false;
+    }
+    return place->tls == NULL || (host->tls->context == place->tls && strcmp(host->tls->name, place->name) == 0);
+}
+
+struct upstream_host *upstream_host_use(struct worker *worker, const struct upstream_place *place,
+                                        const struct upstream_pool *pool)
+{
+    struct upstream_host *host = worker->hosts;
+    while (host != NULL && !is_at(host, place)) {
+        host = host->next;
+    }
+    if (host == NULL) {
+        host = calloc(1, sizeof *host);
+        if (host == NULL) {
+            return NULL;
+        }
+        host->tls = place->tls == NULL ? NULL : wire_host_make(place->tls, place->name);
+        if (place->tls != NULL && host->tls == NULL) {
+            free(host);
+            return NULL;
+        }
+        host->worker = worker;
+        host->address = *place->address;
+        host->protocol = place->protocol;
+        host->shares = place->protocol == UPSTREAM_H2 || (place->protocol == UPSTREAM_AUTO && place->tls != NULL);
+        host->last_waiting = &host->waiting;
+        host->serve.run = upstream_serve_line;
+        host->busy.fire = upstream_busy_fires;
+        host->get = upstream_get;
+        host->next = worker->hosts;
+        worker->hosts = host;
+    }
+    host->pool = *pool;
+    host->users++;
+    serve_later(host); /* there may be more room */
+    return host;
+}
+
+void upstream_host_free_if_unused(struct upstream_host *host)
+{
+    if (host->users > 0 || host->count > 0) {
+        return;
+    }
+    struct upstream_host **link = &host->worker->hosts;
+    while (*link != host) {
+        link = &(*link)->next;
+    }
+    *link = host->next;
+    loop_not_later(loop_of(host), &host->serve);
+    timer_disarm(&host->busy);
+    wire_host_drop(host->tls);
+    free(host);
+}
+
+void upstream_host_drop(struct upstream_host *host)
+{
+    if (host == NULL) {
+        return;
+    }
+    host->users--;
+    if (host->users == 0) {
+        upstream_host_quiet(host); /* frees it with its last connection */
+    } else {
+        upstream_host_free_if_unused(host);
+    }
+}
+
+static struct upstream *take_idle(struct upstream_host *host, bool careful)
+{
+    while (host->idle.latest != NULL) {
+        struct upstream *upstream = host->idle.latest;
+        bool late =
+            upstream->keep_for > 0 && becalm_ns_since(loop_of(host)->now, upstream->idle_since) >= upstream->keep_for;
+        if (!late && (!careful || alive(upstream))) {
+            idle_remove(upstream);
+            upstream->state = UPSTREAM_BUSY;
+            upstream->reused = true;
+            return upstream;
+        }
+        upstream_destroy(upstream);
+    }
+    return NULL;
+}
+
+/* Half of the pool may be idle and owned by clients, so that a login that has begun can be ended; more than that gives
+ * way to whoever waits. */
+static bool has_spare(const struct upstream_host *host)
+{
+    return host->idle.latest != NULL || host->owned_count > host->pool.max / 2;
+}
+
+/* The pool is full: of used ones, where a fresh one is wanted, or of what nobody else may have. */
+static void make_room(struct upstream_host *host)
+{
+    if (has_spare(host)) {
+        upstream_destroy(host->idle.oldest != NULL ? host->idle.oldest : upstream_owned_to_close(host));
+    }
+}
+
+/* A connection that is shared and has room, for a request that may not be sent twice one that has nothing to say: that
+ * could be a GOAWAY. NULL: none now. */
+static struct upstream *find_shared(const struct upstream_host *host, const struct host_stream *stream)
+{
+    struct upstream *upstream = stream->dials || stream->only_h1 ? NULL : host->shared.latest;
+    while (upstream != NULL && (host_h2_room(upstream) == 0 || (stream->careful && !host_h2_silent(upstream)))) {
+        upstream = upstream->next;
+    }
+    return upstream;
+}
+
+/* Is another connection to be made for it? Not while one that will be shared is being made, or could have it soon. */
+static bool may_dial(const struct upstream_host *host, const struct host_stream *stream)
+{
+    bool shares = host->shares && !stream->dials && !stream->only_h1;
+    for (const struct upstream *each = shares ? host->shared.latest : NULL; each != NULL; each = each->next) {
+        if (host_h2_room(each) > 0 || !host_h2_settled(each)) {
+            return false;
+        }
+    }
+    return host->connecting < (shares ? 1u : UPSTREAM_CONNECTING) && !timer_armed(&host->busy);
+}
+
+static enum upstream_result get(struct upstream_host *host, struct host_stream *stream, bool in_turn)
+{
+    stream->host = host;
+    if (host->waiting != NULL && !in_turn) {
+        upstream_line_up(host, stream); /* behind those that came before */
+        return UPSTREAM_LATER;
+    }
+    struct upstream *upstream = host->shared.latest == NULL ? NULL : find_shared(host, stream);
+    if (upstream == NULL && !stream->fresh) {
+        upstream = take_idle(host, stream->careful);
+    }
+    if (upstream != NULL) {
+        give(upstream, stream);
+        return UPSTREAM_READY;
+    }
+    if (host->count >= host->pool.max) {
+        make_room(host);
+    }
+    if (host->count >= host->pool.max || !may_dial(host, stream)) {
+        upstream_line_up(host, stream);
+        return UPSTREAM_LATER;
+    }
+    upstream = upstream_connect(host, stream);
+    if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
+        upstream_line_up_first(host, stream); /* its backlog is full: it is busy, and has refused nobody */
+        wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
+        return UPSTREAM_LATER;
+    }
+    if (upstream == NULL) {
+        return UPSTREAM_REFUSED;
+    }
+    upstream->stream = stream;
+    stream->upstream = upstream;
+    return UPSTREAM_LATER;
+}
+
+enum upstream_result upstream_get(struct upstream_host *host, struct host_stream *stream)
+{
+    return get(host, stream, false);
+}
+
+enum upstream_result upstream_get_in_turn(struct upstream_host *host, struct host_stream *stream)
+{
+    return get(host, stream, true);
+}
+
+/* The line keeps its order: who wants a fresh connection does not take an idle one, which only makes room for it, and
+ * those behind it wait for the next that is connected, or is not. */
+bool upstream_can_serve(const struct upstream_host *host, const struct host_stream *stream)
+{
+    bool can_connect = may_dial(host, stream) && (host->count < host->pool.max || has_spare(host));
+    return can_connect || (host->idle.latest != NULL && !stream->fresh) || find_shared(host, stream) != NULL;
+}
+
+void upstream_put(struct upstream *upstream)
+{
+    struct upstream_host *host = upstream->host;
+    upstream->stream = NULL;
+    if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing ||
+        host->idle_count >= host->pool.max_idle) {
+        upstream_close(upstream);
+        return;
+    }
+    wire_wait(&upstream->wire);
+    idle_add(upstream);
+    if (upstream->keep_for > 0) {
+        becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
+        if (upstream->timer.at > close_at) { /* else it looks again when it fires */
+            wheel_arm(&loop_of(host)->wheel, &upstream->timer, close_at);
+        }
+    }
+    serve_later(host);
+}
+
+void upstream_host_quiet(struct upstream_host *host)
+{
+    host->users++; /* stay until the end of this */
+    while (host->idle.latest != NULL) {
+        upstream_destroy(host->idle.latest);
+    }
+    for (struct upstream *upstream = host->shared.latest, *next; upstream != NULL; upstream = next) {
+        next = upstream->next;
+        host_h2_quiet(upstream);
+    }
+    for (struct upstream *upstream = host->dialing, *next; upstream != NULL; upstream = next) {
+        next = upstream->next;
+        if (upstream->stream == NULL) {
+            upstream_destroy(upstream);
+        }
+    }
+    host->users--;
+    upstream_host_free_if_unused(host);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_PASSING_H
+#define BECALM_PROXY_PASSING_H
+
+/* Hosts that no service names, and that requests are passed on to (`unlisted: pass`): their names, and the addresses
+ * behind them. Workers look names up here and never wait: a name that is new is asked for by the control thread, which
+ * resolves it again and again while it is in use. */
+
+#include "loop/address.h"
+
+#include <becalm/http.h>
+#include <becalm/ns.h>
+
+#include <pthread.h>
+
+#define PASSING_NAMES     1024u           /* that are known at once; more have to wait until others are not in use */
+#define PASSING_ADDRESSES 8u              /* of one name; more are left out */
+#define PASSING_UNUSED    (60 * BECALM_S) /* for so long, and a name is forgotten */
+
+/* A host as a request names it: without its port, in lower case. */
+struct passing_name {
+    char text[ADDRESS_NAME_MAX + 1];
+    uint16_t port;
+    bool written; /* match.host has this very name: it may lead to any address */
+};
+
+/* Reads "Name.example:8080", "[::1]:80"; no port is 80. False: nothing that can be looked up. */
+bool passing_name_read(struct becalm_text authority, struct passing_name *);
+
+/* Is the name an address itself? Then nobody has to resolve it. */
+bool passing_literal(const struct passing_name *, union address_socket *);
+
+/* Is it an address that a pattern does not let anybody reach: this machine's own, a link's (as of cloud metadata),
+ * nobody's or everybody's? */
+bool passing_guards(const union address_socket *);
+
+enum passing_found {
+    PASSING_READY,
+    PASSING_LATER,   /* it is being resolved: ask again when WORKER_NAMES says so */
+    PASSING_NONE,    /* the name can't be resolved */
+    PASSING_GUARDED, /* all of its addresses are guarded */
+    PASSING_FULL
+};
+
+struct passing_host {
+    struct passing_host *next;
+    struct passing_name name;
+    bool asked; /* the control thread knows of it */
+    bool ended; /* the latest question has an answer */
+    bool guarded;
+    uint32_t count;
+    union address_socket address[PASSING_ADDRESSES];
+    becalm_ns used_at;
+    void *question; /* the control thread's */
+};
+
+struct passing {
+    pthread_mutex_t lock; /* held for the time of a look-up */
+    struct passing_host *hosts;
+    uint32_t count;
+    void (*ask)(void *asker); /* NULL: nobody resolves names (any more) */
+    void *asker;
+};
+
+void passing_init(struct passing *);
+void passing_free(struct passing *);
+
+/* Where does the name lead? `random` chooses among its addresses. */
+enum passing_found passing_find(struct passing *, const struct passing_name *, becalm_ns now, uint64_t random,
+                                union address_socket *to);
+
+/* For the control thread. Its `ask` is called for each name that is new. */
+void passing_resolve_by(struct passing *, void (*ask)(void *asker), void *asker);
+/* The next name that it has not been told of; NULL: there is none. It is there until passing_forget(). */
+struct passing_host *passing_next(struct passing *);
+/* What its name leads to; none: it can't be resolved. */
+void passing_answer(struct passing *, struct passing_host *, const union address_socket *list, uint32_t count);
+/* A name that has not been in use for long, taken out of the table: to be freed. NULL: there is none. */
+struct passing_host *passing_unused(struct passing *, becalm_ns now);
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+//
+// The page of a fleet: real gateways that share a budget in a real redis-server, looked at in a real browser.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { Gateway, Host, accessible, closeBrowser, drawn, fits, openBrowser, openPage, picture, until } from "./lab.js";
+
+const missing = spawnSync("redis-server", ["--version"]).error ? "redis-server is not installed" : false;
+let browser;
+before(async () => (browser = await openBrowser()));
+after(() => closeBrowser(browser));
+
+/** A server of this test's own, in a fresh folder. */
+class Redis {
+  static async open() {
+    const redis = new Redis();
+    redis.folder = fs.mkdtempSync(path.join(os.tmpdir(), "becalm-redis-"));
+    for (let i = 0; i < 5; i++) {
+      redis.port = 10000 + Math.floor(Math.random() * 22000);
+      redis.process = spawn("redis-server", ["--port", String(redis.port), "--bind", "127.0.0.1", "--save", "", "--dir", redis.folder], { stdio: "ignore" });
+      await until("a redis-server", async () => redis.process.exitCode !== null || (await redis.says("PING")).startsWith("+PONG"));
+      if (redis.process.exitCode === null) return redis;
+    }
+    throw new Error("redis-server does not start");
+  }
+
+  /** The first of its answer; "" if there is none. */
+  says(...words) {
+    return new Promise((done) => {
+      const link = net.connect(this.port, "127.0.0.1");
+      link.on("error", () => done(""));
+      link.on("data", (data) => (link.destroy(), done(String(data))));
+      link.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`);
+    });
+  }
+
+  async kill() {
+    const ended = new Promise((done) => this.process.on("exit", done));
+    if (this.process.exitCode === null && this.process.signalCode === null) {
+      this.process.kill("SIGKILL");
+      await ended;
+    }
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Most share one budget; `percent` is another policy. `also`: a second budget in a store where nobody listens. */
+const policy = (host, redis, { percent = 20, also = false } = {}) => `fleet: shop
+store: {redis: "redis://127.0.0.1:${redis.port}", timeout: 20s}
+defaults: {breaker: {enabled: false}, limit: {kind: none}, maxRetries: 3, initialDelay: 1ms, maxDelay: 2ms, budget: {kind: none, shared: {percent: ${percent}}}}
+services:
+  a: {hosts: ["${host.address}"], match: {prefix: /}}
+${also ? `  b: {hosts: ["${host.address}"], match: {prefix: /b}, budget: {shared: {redis: "redis://127.0.0.1:1"}}}\n` : ""}`;
+
+test("the fleet is shown worst first, against its budget, and the store's death is said", { skip: missing }, async (t) => {
+  const host = await Host.open(() => ({ status: 503 }));
+  const redis = await Redis.open();
+  const gateways = await Promise.all([{}, {}, { percent: 5 }, { also: true }].map((more) => Gateway.open(policy(host, redis, more))));
+  const [first, , other, half] = gateways;
+  const page = await openPage(browser);
+  t.after(async () => {
+    await page.context().close();
+    await Promise.all(gateways.map((each) => each.close()));
+    await Promise.all([host.close(), redis.kill()]);
+    assert.deepEqual(page.problems, []);
+  });
+  const ids = new Map();
+  for (const each of gateways) ids.set(each, (await each.state()).id);
+  await redis.says("HSET", "becalm:{shop}:who", "ghost", `${Date.now() - 20000} pod-9 0.1.0 abc 7000 0 1 0 60 7000 0`); // died 20 s ago
+  first.traffic("/x", 20);
+  await page.goto(`${first.admin}/`);
+  await page.locator("nav a", { hasText: "Fleet" }).click(); // it is offered, since there is one
+  await page.getByRole("heading", { level: 1, name: "Fleet" }).waitFor();
+
+  const state = (id) => page.locator(`tr[data-instance="${id}"]`).getAttribute("data-state");
+  const tile = (label) => page.locator(".tile", { has: page.locator(".tile-label", { hasText: label }) });
+  await until("all of them", async () => (await tile("Instances").locator(".tile-value").textContent()) === "5");
+  const order = await page.locator("tr[data-instance]").evaluateAll((rows) => rows.map((row) => row.dataset.instance));
+  assert.deepEqual(order.slice(0, 3), ["ghost", ids.get(half), ids.get(other)]);
+  assert.equal(await state("ghost"), "silent");
+  assert.equal(await state(ids.get(half)), "degraded");
+  assert.equal(await state(ids.get(other)), "differs");
+  assert.equal(await state(ids.get(first)), "fine");
+  assert.equal(await tile("Instances").locator(".note").textContent(), "1 silent, 1 degraded, 1 different");
+  await page.locator(`tr[data-instance="${ids.get(first)}"]`, { hasText: "this one" }).waitFor();
+
+  await until("retries against the budget", async () => /^\d[\d.]* %$/.test(await tile("Retries per call").locator(".tile-value").textContent()));
+  assert.equal(await tile("Retries per call").locator(".note").textContent(), "of 20 % allowed");
+  assert.match(await tile("Store").locator(".tile-value").textContent(), /^up$/);
+  assert.match(await tile("Store").locator(".note").textContent(), /^answered [\d.]+ (µs|ms|s) ago$/);
+  await page.locator(".store .policy tbody tr", { hasText: "leased" }).waitFor();
+  await until("the same as the API", async () => {
+    const answer = await (await fetch(`${first.admin}/api/fleet`)).json();
+    const there = answer.stores[0].instances.find((each) => each.id === ids.get(first));
+    const row = page.locator(`tr[data-instance="${ids.get(first)}"]`);
+    return there.retriesPerSecond > 0 && (await row.locator(".c-calls").textContent()) !== "0/s" && (await row.locator(".c-policy").textContent()) === there.policy;
+  });
+
+  await drawn(page);
+  await accessible(page, "fleet");
+  await picture(page, "fleet-wide");
+  for (const width of [1920, 1252, 1000, 942, 762, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await drawn(page);
+    await fits(page, `fleet, ${width}`);
+  }
+  await accessible(page, "fleet, narrow");
+  await picture(page, "fleet-narrow");
+
+  await redis.kill();
+  await page.locator('.tile[data-weight="critical"]', { hasText: "away" }).waitFor();
+  assert.match(await tile("Store").locator(".note").textContent(), /^(closed|refused); answered /);
+  await page.locator(".store .policy tbody tr", { hasText: "on its own share" }).waitFor();
+});
+
+test("who shares nothing is offered no such page, and the page says so", async (t) => {
+  const host = await Host.open();
+  const gateway = await Gateway.open(`services:\n  a: {hosts: ["${host.address}"], match: {prefix: /}}\n`);
+  const page = await openPage(browser);
+  t.after(async () => {
+    await page.context().close();
+    await gateway.close().finally(() => host.close());
+    assert.deepEqual(page.problems, []);
+  });
+  await page.goto(`${gateway.admin}/#/fleet`);
+  await page.getByText("This gateway shares nothing").waitFor();
+  await until("what the gateway is", async () => (await page.locator("#about").textContent()) !== "");
+  assert.equal(await page.locator("nav a", { hasText: "Fleet" }).isVisible(), false);
+});
