@@ -266,16 +266,21 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
     begun = time.monotonic()
 
     def all_fail():
-        """So many calls to each: a pot's retries ever are its share of its first attempts ever, and the floor."""
-        for which, each in enumerate(hosts):
-            before = each.count()
-            for _ in range(calls):
-                assert fleet[which].ask().status == 503
-            firsts[percents[which]] += calls
-            retries[percents[which]] += each.count() - before - calls
-        floor = 4 + (time.monotonic() - begun) / 10  # one in ten seconds; a gateway may begin with one of its own
-        for percent in firsts:
-            assert retries[percent] <= firsts[percent] * percent / 100 + floor, (percent, firsts, retries)
+        """At least so many calls to each, until each pot in use has granted half of what it earned. A pot's retries ever
+        are at most its share of its first attempts ever, and the floor."""
+        done = 0
+        while done < calls or any(retries[each] < firsts[each] * each / 200 for each in percents):
+            assert time.monotonic() - begun < 120, ("a pot grants too little", firsts, retries)
+            for which, each in enumerate(hosts):
+                before = each.count()
+                for _ in range(20):
+                    assert fleet[which].ask().status == 503
+                firsts[percents[which]] += 20
+                retries[percents[which]] += each.count() - before - 20
+            floor = 4 + (time.monotonic() - begun) / 10  # one in ten seconds; a gateway may begin with one of its own
+            for percent in firsts:
+                assert retries[percent] <= firsts[percent] * percent / 100 + floor, (percent, firsts, retries)
+            done += 20
 
     def becomes(which, percent):
         fleet[which].reload(policy_of([hosts[which]], rules=rules(redis, percent)))
@@ -283,12 +288,10 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
         percents[which] = percent
 
     all_fail()
-    assert retries[20] >= 0.1 * firsts[20]
     becomes(0, 5)
     all_fail()
     becomes(1, 5)
     all_fail()
-    assert 0 < retries[5]
 
 
 def test_a_store_that_talks_nonsense_is_left_at_once(gateway, host, relay):
