@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // All processes that share a store with this gateway, worst first: the same data and the same order as `becalm top --fleet`
-// (src/cli/cmd_top_fleet.c). It is asked for only while somebody looks at it.
+// (src/cli/top/cmd_top_fleet.c). It is asked for only while somebody looks at it.
 
 import { arrange, attribute, fill, h, text, wide } from "./dom.js";
 import { NONE, duration, ms, percent, perSecond, plural } from "./format.js";

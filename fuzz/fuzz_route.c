@@ -2,7 +2,7 @@
 /* Host, path and method of a request, from lines of bytes: whatever they are, a route lies in the table, a bad path
  * leads nowhere, a path means the same with its letters escaped, and one that is taken leads to the same target when it
  * is resolved first. */
-#include "policy/route.h"
+#include "policy/routing/route.h"
 
 #include <stdlib.h>
 #include <string.h>

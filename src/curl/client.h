@@ -9,7 +9,7 @@
 #include "handle.h"
 #include "site.h"
 
-#include "policy/route.h"
+#include "policy/routing/route.h"
 #include "run/lines.h"
 
 #include <becalm/curl.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "match.h"
+#include "routing/match.h"
 #include "setting.h"
 #include "unknown_key.h"
 #include "value.h"

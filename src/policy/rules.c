@@ -6,8 +6,8 @@
 #include "apply.h"
 #include "config_data.h"
 #include "explain.h"
+#include "section/store.h"
 #include "service/fallback.h"
-#include "store.h"
 
 static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *origins)
 {

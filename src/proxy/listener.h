@@ -4,7 +4,7 @@
 
 /* The addresses that one worker takes clients in by; listening.h opens their sockets. */
 
-#include "client.h"
+#include "client/client.h"
 
 struct listener {
     struct source source; /* first */

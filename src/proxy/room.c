@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "room.h"
 
-#include "client.h"
+#include "client/client.h"
 #include "gateway_shared.h"
 
 #include "container.h"

@@ -2,7 +2,7 @@
 #include "shrink.h"
 
 #include "buffered.h"
-#include "client.h"
+#include "client/client.h"
 #include "gateway_shared.h"
 
 #include "container.h"

@@ -13,7 +13,7 @@
 #include "loop/address.h"
 #include "meter/meter.h"
 #include "origin/trust.h"
-#include "policy/route.h"
+#include "policy/routing/route.h"
 #include "tls/tls_set.h"
 
 /* The config and how many snapshots use it: an address that changed makes a new snapshot of the same file. */

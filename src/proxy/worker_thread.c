@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "worker_thread.h"
 
-#include "client.h"
+#include "client/client.h"
 #include "exchange/exchange.h"
 #include "gateway_shared.h"
 #include "greeting.h"

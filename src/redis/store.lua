@@ -1,4 +1,4 @@
--- The store's half of shared budgets: the rules of docs/shared-budget.md, as src/engine/lease_store.c and lease_pot.c have
+-- The store's half of shared budgets: the rules of docs/shared-budget.md, as src/engine/lease/lease_store.c and lease_pot.c have
 -- them; tests/unit/test_redis_script.c holds that both give the same answers.
 -- KEYS: the record of the instance, and the pot of each budget. ARGV: eleven words for each budget.
 -- Answers seven numbers for each: number, granted, live, room, next, ttl, era; zeros if the request is nonsense.

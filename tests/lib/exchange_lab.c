@@ -3,7 +3,7 @@
 #include "exchange_lab.h"
 
 #include "gateway/control.h"
-#include "proxy/client.h"
+#include "proxy/client/client.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What matches say about each other must be what the router does with requests: tried with all of a small world. */
-#include "policy/match.h"
+#include "policy/routing/match.h"
 
-#include "policy/route.h"
+#include "policy/routing/route.h"
 #include "unit/http_lab.h"
 
 #define MATCHES 512

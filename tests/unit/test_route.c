@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy/route.h"
+#include "policy/routing/route.h"
 
 #include "h1/h1.h"
 #include "unit/http_lab.h"

@@ -2,7 +2,7 @@
 /* becalm doctor: looks at the machine, the policy and the gateway that runs, and says what to do. */
 #include "doctor.h"
 
-#include "cli/cmd_check_store.h"
+#include "cli/check/cmd_check_store.h"
 #include "cli/json.h"
 #include "policy/lint/lint.h"
 #include "policy/value.h"

@@ -3,7 +3,7 @@
  * BackendTrafficPolicy (GEP-3388). A backend becomes a service and a rule that leads to it an endpoint. */
 #include "../value.h"
 #include "dialect.h"
-#include "envoy_gateway.h"
+#include "envoy/envoy_gateway.h"
 #include "linkerd.h"
 #include "mesh.h"
 #include "route.h"

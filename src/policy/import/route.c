@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "route.h"
 
-#include "../match.h"
 #include "../value.h"
 #include "dialect.h"
+#include "policy/routing/match.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "lint_internal.h"
-#include "policy/match.h"
+#include "policy/routing/match.h"
 
 static bool same_text(const char *a, const char *b)
 {

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+#include <becalm/deadline.h>
+
+#include "call_internal.h"
+#include "engine/breaker_internal.h"
+#include "engine/limit_internal.h"
+
+/* A refusal before anything was sent: ends the call, unless the policy only watches. True: the call goes on. */
+BECALM__COLD static bool refuse(struct step *s, enum becalm_reason why)
+{
+    if (becalm__call_shadowed(s, why)) {
+        return true;
+    }
+    becalm__call_finish(s, why);
+    return false;
+}
+
+BECALM__OUTLINE static bool throttle_passes(struct step *s, struct becalm_throttle *throttle)
+{
+    struct becalm_call *call = s->call;
+    if (becalm_throttle_admit(throttle, &call->policy->throttle, s->at)) {
+        call->undecided = true;
+        becalm_throttle_wait(throttle);
+        return true;
+    }
+    becalm__call_explain(s, becalm_throttle_chance(throttle, &call->policy->throttle, s->now), 0);
+    return refuse(s, BECALM_WHY_THROTTLED);
+}
+
+/* Counts towards the mark "overloaded"; a policy that only watches sheds nothing. */
+static void gate_note(struct step *s, bool shed)
+{
+    struct becalm_gate *gate = s->call->target->gate;
+    if (gate != NULL && !s->call->policy->shadow) {
+        becalm_gate_note(gate, shed);
+    }
+}
+
+/* The same of the queue: a wait in a caller's own line says nothing about the callee. */
+static void queue_note(struct step *s, bool shed)
+{
+    if (!s->call->policy->gate.caller) {
+        gate_note(s, shed);
+    }
+}
+
+BECALM__OUTLINE static bool cpu_passes(struct step *s, struct becalm_gate *gate)
+{
+    struct becalm_call *call = s->call;
+    if (becalm_gate_admit(gate, &call->policy->gate, s->at, call->request.retry_from_above)) {
+        return true;
+    }
+    gate_note(s, true);
+    call->retry_after = call->policy->gate.retry_after;
+    return refuse(s, BECALM_WHY_SHED);
+}
+
+/* An open breaker needs no place in the queue; but only the admission just before the send may take a probe. */
+BECALM__COLD static bool breaker_refuse(struct step *s)
+{
+    becalm_ns wait = becalm_ns_left(s->now, becalm_breaker_retest_at(s->call->target->breaker));
+    becalm__call_explain(s, 0, wait);
+    s->call->retry_after = wait;
+    return refuse(s, BECALM_WHY_BREAKER_OPEN);
+}
+
+/* Waiting for news. A call that would be refused while another one asks whether the callee is well (a probe of the
+ * breaker, or an attempt that the limit's pace let through) may wait for the answer: a page's calls come at once, and
+ * when one of them finds that all is well the others need not be lost. Only a caller's calls wait so, for at most
+ * a quarter of their timeout, and no more than may wait in line. Nothing has to wake them: each looks again by itself
+ * after as long as it has waited, so that it learns it in at most twice the time, with a dozen looks. */
+
+#define FIRST_LOOK BECALM_MS
+
+/* When to look again; NEVER: it has waited long enough, or may not wait. */
+static becalm_ns looks_at(const struct step *s)
+{
+    const struct becalm_call *call = s->call;
+    if (!call->policy->gate.caller || call->request.retry_from_above || call->policy->shadow) {
+        return BECALM_NEVER;
+    }
+    becalm_ns began_at = call->record.began_at;
+    becalm_ns timeout = becalm_deadline_clip(began_at, call->deadline_at, call->policy->attempt_timeout);
+    becalm_ns until = becalm_ns_after(began_at, timeout / 4);
+    becalm_ns waited = becalm_ns_since(s->now, began_at);
+    return s->now < until ? becalm_ns_min(until, becalm_ns_after(s->now, becalm_ns_max(waited, FIRST_LOOK)))
+                          : BECALM_NEVER;
+}
+
+/* PACED until then. False: it does not wait. */
+BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns at = looks_at(s);
+    if (at == BECALM_NEVER || !becalm__gate_await(call->target->gate, &call->policy->gate)) {
+        return false;
+    }
+    call->awaits = what;
+    call->phase = BECALM_PHASE_PACED;
+    call->next_at = at;
+    s->action->why = BECALM_WHY_QUEUED;
+    return true;
+}
+
+/* The breaker has refused. Is its probe under way, whose answer this call may wait for, or has another thread moved it
+ * since, so that it would not refuse any more? */
+static bool probe_may_tell(const struct step *s)
+{
+    const struct becalm_breaker *breaker = s->call->target->breaker;
+    return becalm_breaker_probes(breaker, s->now) || becalm_breaker_peek(breaker, s->now);
+}
+
+BECALM__COLD static bool may_await_probe(const struct step *s)
+{
+    return probe_may_tell(s) && looks_at(s) != BECALM_NEVER;
+}
+
+static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
+{
+    return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || may_await_probe(s) ||
+           breaker_refuse(s);
+}
+
+/* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
+BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns wait = becalm_rate_take(rate, s->now);
+    call->rate_held = true;
+    if (wait == 0 || becalm__call_shadowed(s, BECALM_WHY_RATE)) {
+        return true;
+    }
+    if (!becalm_deadline_fits(s->now, call->deadline_at, wait, 0)) {
+        becalm__call_explain(s, becalm_ns_left(s->now, call->deadline_at), wait);
+        call->retry_after = wait;
+        becalm__call_finish(s, BECALM_WHY_RATE);
+        return false;
+    }
+    call->phase = BECALM_PHASE_PACED;
+    call->next_at = becalm_ns_after(s->now, wait);
+    s->action->why = BECALM_WHY_RATE;
+    return false;
+}
+
+/* A time that was learned is two to four times what answers usually take, so that a quarter of it, beyond which a gate
+ * takes them for slow, would be a usual one. One that is at its least is longer than that, and so is what was written.
+ */
+static inline becalm_ns timeout_judged(const struct becalm_call *call)
+{
+    const struct becalm_policy *policy = call->policy;
+    becalm_ns timeout = becalm__call_timeout(call);
+    return timeout > policy->attempt_timeout && policy->limit.kind == BECALM_LIMIT_SLOTS ? 2 * timeout : timeout;
+}
+
+/* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
+ * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
+ * answer look slow. */
+static inline becalm_ns timeout_of(const struct step *s)
+{
+    becalm_ns timeout = timeout_judged(s->call);
+    becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
+    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
+}
+
+/* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
+BECALM__COLD static bool place_probe(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    return target->breaker != NULL && !becalm_breaker_closed(target->breaker) &&
+           becalm_limit_probe(target->limit, &s->call->policy->limit, s->at, timeout_of(s), slot);
+}
+
+static BECALM__INLINE bool place_take(struct step *s, struct becalm_slot *slot)
+{
+    const struct becalm_target *target = s->call->target;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    if (target->limit == NULL) {
+        return true;
+    }
+    return becalm_limit_admit(target->limit, policy, s->at, timeout_of(s), slot) || place_probe(s, slot);
+}
+
+BECALM__OUTLINE bool becalm__call_place_take(struct step *s, struct becalm_slot *slot)
+{
+    return place_take(s, slot);
+}
+
+/* Is it the answers in progress that leave no place, and not the attempts in flight? */
+static bool answers_fill(const struct step *s)
+{
+    const struct becalm_limit *limit = s->call->target->limit;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    return becalm_limit_in_flight(limit) < becalm_limit_now(limit, policy) && becalm_limit_answers_full(limit, policy);
+}
+
+BECALM__COLD enum becalm_reason becalm__call_place_why(struct step *s)
+{
+    const struct becalm_limit *limit = s->call->target->limit;
+    const struct becalm_limit_policy *policy = &s->call->policy->limit;
+    if (answers_fill(s)) {
+        becalm__call_explain(s, becalm_limit_answers(limit), policy->max_answers);
+        return BECALM_WHY_ANSWERS;
+    }
+    becalm__call_explain(s, becalm_limit_in_flight(limit), becalm_limit_now(limit, policy));
+    return BECALM_WHY_LIMIT;
+}
+
+/* No host accepts connections. True: the call waits for one, or has ended. */
+BECALM__COLD static bool park(struct step *s, struct becalm_live *live)
+{
+    if (!becalm__call_park(s)) {
+        return false;
+    }
+    becalm__call_place_free(s, &live->slot);
+    return true;
+}
+
+BECALM__COLD static bool await_probe(struct step *s)
+{
+    return probe_may_tell(s) && await(s, BECALM_AWAITS_PROBE);
+}
+
+/* The last question before the first send, with a place in the limit or without one. */
+static BECALM__INLINE void first_send(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
+    if (!becalm__call_has_host(target) && park(s, live)) {
+        return;
+    }
+    if (target->breaker != NULL) {
+        struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
+        bool admitted = becalm__breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
+        becalm__call_report(s, permit);
+        if (!admitted && (await_probe(s) || !breaker_refuse(s))) {
+            becalm__call_place_free(s, &live->slot);
+            return;
+        }
+    }
+    becalm__attempt_send_first(s);
+}
+
+static bool line_up(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_ticket *ticket = &call->ticket;
+    becalm_ns timeout = becalm_deadline_clip(s->now, call->deadline_at, becalm__call_timeout(call));
+    ticket->owner = call->request.owner;
+    ticket->flow = call->request.flow;
+    ticket->timeout = timeout_of(s);
+    ticket->patient = call->berth.parked_at != 0;
+    ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
+                       : call->policy->gate.caller ? timeout / 4
+                                                   : timeout / 2;
+    ticket->expires_at = call->deadline_at;
+    return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
+}
+
+/* The limit is reached. A first attempt waits if it can; a retry of ours or from above is refused: retries go first. */
+BECALM__COLD static void limit_reached(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    enum becalm_reason why = becalm__call_place_why(s);
+    /* The limit's pacing said no, and a place in the queue would not help. That the limit is not full now is no proof
+     * of it: another thread may have given its place back since. */
+    bool paced = why == BECALM_WHY_LIMIT && call->record.have < call->record.need &&
+                 becalm__pace_refuses(call->target->limit, s->at);
+    bool may_wait = call->request.queue != NULL && !call->request.retry_from_above && !call->policy->shadow;
+    if (may_wait && (!paced || becalm__gate_waits(call->request.queue->gate))) {
+        if (becalm__call_outside(s, false)) {
+            becalm__call_explain(s, 0, 0);
+            return;
+        }
+        if (line_up(s)) {
+            becalm__call_explain(s, 0, 0);
+            call->phase = BECALM_PHASE_GATED;
+            s->action->why = BECALM_WHY_QUEUED;
+            s->action->flags |= BECALM_DO_SERVE; /* another thread may have freed the last place a moment ago */
+            return;
+        }
+        if (why == BECALM_WHY_LIMIT && !call->policy->gate.caller) {
+            uint32_t most;
+            uint32_t held =
+                becalm_queue_held(call->request.queue, &call->policy->gate, s->now, call->request.flow, &most);
+            why = BECALM_WHY_SHED;
+            becalm__call_explain(s, held, most);
+        }
+    }
+    if (paced && await(s, BECALM_AWAITS_PACE)) {
+        becalm__call_explain(s, 0, 0);
+        return;
+    }
+    call->retry_after = call->policy->gate.retry_after;
+    if (call->request.queue != NULL) { /* else no gate refused the call, and the mark is conditional */
+        queue_note(s, true);
+    }
+    if (refuse(s, why)) {
+        first_send(s);
+    }
+}
+
+static BECALM__INLINE void enter(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    const struct becalm_target *target = call->target;
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
+    if (target->limit != NULL) {
+        bool behind = call->request.queue != NULL && becalm__gate_waits(call->request.queue->gate);
+        if (behind || !place_take(s, &live->slot)) {
+            limit_reached(s);
+            return;
+        }
+        gate_note(s, false);
+    }
+    first_send(s);
+}
+
+/* PACED: the pace was not with this call, and it waits for one that was. It goes when the pace is over, and never by
+ * another draw: waiting makes no load. True: it goes on. */
+BECALM__COLD static bool pace_is_over(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (!becalm__pace_is_low(call->target->limit)) {
+        return true;
+    }
+    if (!await(s, BECALM_AWAITS_PACE)) {
+        call->retry_after = call->policy->gate.retry_after;
+        becalm__call_finish(s, becalm__call_place_why(s));
+    }
+    return false;
+}
+
+void becalm__call_enter(struct step *s)
+{
+    bool paced = s->call->awaits == BECALM_AWAITS_PACE;
+    becalm__call_await_end(s->call);
+    if (becalm_deadline_passed(s->now, s->call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
+    if (!paced || pace_is_over(s)) {
+        enter(s);
+    }
+}
+
+void becalm__call_admit(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    becalm_ns carried_at = becalm__call_carried(call);
+    call->record.began_at = s->now;
+    call->deadline_at = call->request.streams ? carried_at /* the policy's begins when the request is through */
+                                              : becalm_deadline_at(s->now, call->policy->deadline, carried_at);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* before the throttle: it was never a request to the callee */
+        return;
+    }
+    const struct becalm_target *target = call->target;
+    bool by_cpu = call->policy->gate.cpu_threshold_ppm != 0 && target->gate != NULL;
+    if ((target->throttle == NULL || throttle_passes(s, target->throttle)) &&
+        (!by_cpu || cpu_passes(s, target->gate)) && (target->breaker == NULL || breaker_passes(s, target->breaker)) &&
+        (target->rate == NULL || rate_passes(s, target->rate))) {
+        enter(s);
+    }
+}
+
+/* Leaves the gate for good, served or not. */
+static void ungate(struct step *s, bool shed)
+{
+    struct becalm_call *call = s->call;
+    call->record.gated = becalm_ns_since(s->now, call->ticket.queued_at);
+    queue_note(s, shed);
+    if (shed) {
+        becalm__call_explain(s, call->record.gated, becalm_ns_min(call->ticket.patience, call->policy->gate.max_wait));
+        call->retry_after = call->policy->gate.retry_after;
+    }
+}
+
+void becalm__call_served(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    bool ok = call->ticket.verdict == BECALM_WHY_OK;
+    if (call->ticket.queue != NULL) {
+        return; /* still waiting: the line has not called it */
+    }
+    ungate(s, !ok);
+    if (!ok && !becalm__call_shadowed(s, call->ticket.verdict)) {
+        becalm__call_finish(s, call->ticket.verdict);
+        return;
+    }
+    struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
+    live->slot = call->ticket.slot;
+    call->ticket.slot.held = false; /* it is the attempt's from here on */
+    if (live->slot.held) {
+        becalm_limit_sent(call->target->limit, &live->slot, s->now);
+    }
+    first_send(s);
+    becalm__call_say_probe(s);
+}
+
+void becalm__call_expire(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    struct becalm_ticket *ticket = &call->ticket;
+    if (ticket->queue == NULL || s->now < becalm_ticket_leave_at(ticket) ||
+        becalm_ticket_stays(ticket, &call->policy->gate, s->now)) {
+        return;
+    }
+    becalm__call_queue_leave(s);
+    ungate(s, true);
+    if (becalm_deadline_passed(s->now, call->deadline_at)) {
+        becalm__call_finish(s, BECALM_WHY_DEADLINE);
+        return;
+    }
+    enum becalm_reason turned_away = call->policy->gate.caller ? BECALM_WHY_LIMIT : BECALM_WHY_SHED;
+    becalm__call_finish(s, answers_fill(s) ? becalm__call_place_why(s) : turned_away);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_IMPORT_ENVOY_H
+#define BECALM_IMPORT_ENVOY_H
+
+/* What the files about Envoy share: envoy.c has routes, envoy_cluster.c clusters, envoy_dump.c what Envoy says of
+ * itself, envoy_filter.c the patches that Istio applies to it. */
+
+#include "policy/import/dialect.h"
+
+/* The addresses of a cluster that stand elsewhere: EDS, or a dump. */
+struct envoy_assignment {
+    struct envoy_assignment *next;
+    const struct yaml_node *node;
+    const char *file;
+};
+
+/* A cluster whose addresses come by the name of another thing. */
+struct envoy_eds {
+    struct envoy_eds *next;
+    const char *name; /* that of the assignment */
+    struct emit_target *service;
+};
+
+struct envoy {
+    struct source *s;
+    struct envoy_assignment *assignments;
+    struct envoy_eds *eds;
+};
+
+/* Requests that come in, or go where they were sent to: clusters that Istio makes for itself. */
+bool envoy_is_mesh_own(const char *cluster);
+
+/* A cluster, with or without a name. */
+void envoy_cluster_read(struct envoy *, const struct yaml_node *);
+
+/* What a cluster says about calls, and nothing about where it is. */
+void envoy_cluster_rules(struct source *, struct emit_target *, const struct yaml_node *);
+
+/* Remembers addresses; envoy_assignments_put() gives them to the clusters, once all of these are known. */
+void envoy_assignment_keep(struct envoy *, const struct yaml_node *);
+void envoy_assignments_put(struct envoy *);
+
+/* A piece of a route or a cluster, without what is around it. */
+void envoy_piece_read(struct source *, struct emit_target *, const struct yaml_node *);
+
+/* The settings of a filter or a transport socket: typed_config or, as Envoy's second version wrote it, config. NULL:
+ * none. */
+const struct yaml_node *envoy_config_of(const struct yaml_node *);
+
+/* A file or a part of one, by what it is called. */
+void envoy_anything_read(struct envoy *, const struct yaml_node *, unsigned depth);
+
+/* /config_dump of Envoy's administration. */
+bool envoy_dump_is(const struct yaml_node *);
+void envoy_dump_read(struct envoy *, const struct yaml_node *dump, unsigned depth);
+
+/* Istio's EnvoyFilter. */
+bool envoy_filter_is(const struct object *);
+void envoy_filter_read(struct source *, const struct object *);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_POLICY_ROUTING_MATCH_H
+#define BECALM_POLICY_ROUTING_MATCH_H
+
+/* What one match says about another: whether it takes all of its requests, some, or none. The rules are those of
+ * route.h; here matches are compared with each other, not with a request. `next` is not looked at. */
+
+#include <becalm/config.h>
+
+/* No conditions at all? */
+bool match_is_empty(const struct becalm_match *);
+
+/* Does it fit every request that the other one fits? */
+bool match_covers(const struct becalm_match *wide, const struct becalm_match *narrow);
+
+/* Can one request fit both? */
+bool match_meets(const struct becalm_match *, const struct becalm_match *);
+
+/* The match that fits what both fit. False: nothing does, or no match can say it (two headers). Texts are borrowed. */
+bool match_common(const struct becalm_match *, const struct becalm_match *, struct becalm_match *common);
+
+/* Which of two that fit the same request wins: below 0 for the first. 0: who stands first in the file. */
+int match_compare(const struct becalm_match *, const struct becalm_match *);
+
+/* "POST shop.example/pay/..." for sentences; cut at `size`. */
+void match_write(const struct becalm_match *, char *text, size_t size);
+
+#endif

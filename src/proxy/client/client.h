@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_PROXY_CLIENT_CLIENT_H
+#define BECALM_PROXY_CLIENT_CLIENT_H
+
+/* A client's connection. Between requests it owns no buffer; while a request is answered it is not read, so that one
+ * who sends much waits, and its kernel with it. */
+
+#include "proxy/crowd.h"
+#include "proxy/stream.h"
+
+#include "loop/address.h"
+#include "loop/loop.h"
+#include "message/head.h"
+#include "wire/wire.h"
+
+#include <becalm/http.h>
+
+#include <sys/uio.h>
+
+struct client;
+struct worker;
+struct tls_context;
+struct client_h2;
+
+/* Who has taken over all of a connection: a tunnel, which embeds this. */
+struct client_taker {
+    const struct client_taker_ops *ops;
+};
+struct client_taker_ops {
+    /* The exchange is over: bytes go both ways from now on. */
+    void (*begin)(struct client_taker *);
+    /* The client's socket can do something; its wire has noted what. */
+    void (*ready)(struct client_taker *);
+    /* The gateway ends soon (worker->leaving): says so, if there is a way. May end the client. */
+    void (*leave)(struct client_taker *);
+    /* Does it wait for one side only: for the far end to take what was sent, or because the other has ended? */
+    bool (*lopsided)(const struct client_taker *);
+    uint64_t (*held)(const struct client_taker *); /* bytes of its buffer */
+    void (*free)(struct client_taker *);
+};
+
+/* Where clients get a place among maxConnections: room.h. */
+struct client_places {
+    void (*enter)(struct client *); /* a new connection: admits it, answers it, or lets it wait */
+    void (*late)(struct client *);  /* it has waited CLIENT_PLACE_PATIENCE: admits or answers it */
+    void (*leave)(struct client *); /* it is being closed */
+};
+#define CLIENT_PLACE_PATIENCE BECALM_S
+
+enum client_state {
+    CLIENT_WAITING, /* has no place among maxConnections yet: see room.h */
+    CLIENT_IDLE,    /* between requests */
+    CLIENT_HEAD,    /* part of a head has come */
+    CLIENT_BODY,    /* a body is coming, and is collected */
+    CLIENT_BUSY,    /* a request is being answered */
+    CLIENT_TUNNEL,  /* bytes go both ways */
+    CLIENT_H2,      /* speaks HTTP/2: see client_h2.c */
+    CLIENT_LINGER   /* answered for the last time: waits for the peer to close, so that it can read the answer */
+};
+
+struct client {
+    struct wire wire;   /* first */
+    struct timer timer; /* left armed: when it fires, `since` says what is due */
+    struct task task;   /* look for the next request */
+    struct worker *worker;
+    struct client *next;
+    struct client **link;
+    struct crowd_member member;  /* of its client's connections */
+    struct client_stream stream; /* its one request at a time */
+    union {
+        struct client_taker *taker; /* CLIENT_TUNNEL; NULL: no memory for it */
+        struct client_h2 *h2;       /* CLIENT_H2 */
+        struct upstream *login;     /* else: the connection to a host that is its own, see login.h; NULL: none */
+    };
+    struct origin_ip ip; /* its address */
+    struct bytes in;     /* part of a head, or requests that came early */
+    becalm_ns since;     /* the latest progress of what it waits for */
+    uint32_t scanned;    /* bytes of `in` that hold no head's end */
+    enum client_state state;
+    uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
+    uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
+    uint16_t door;       /* by which listener it came: an index in snapshot->door */
+    bool trusted;
+    bool close_after; /* when all is written */
+    bool chunks;      /* the answer that is being written is sent in chunks */
+    bool http_1_0;    /* as its present request says */
+    bool placed : 1;  /* it is one of maxConnections */
+    bool asked : 1;   /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
+    bool tallied : 1; /* it is one of its client's maxConnectionsPerClient */
+};
+
+/* malloc() has a class for this, and idle connections are mostly this. */
+_Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 248, "an idle connection costs at most 256 bytes");
+
+/* Who it is by its address: see peer.h. */
+static inline uint64_t client_identity(const struct client *client)
+{
+    return client->member.group->node.key;
+}
+
+/* The one writer of its state. */
+static inline void client_enter(struct client *client, enum client_state state)
+{
+    client->state = state;
+}
+
+/* Something of what it waits for has happened, on either side: its timer begins anew. */
+void client_moves(struct client *);
+
+/* What a listener says of the clients that come in by it. */
+struct client_door {
+    struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
+    uint16_t number;         /* see snapshot_door_of() */
+    bool h2;                 /* spoken here, too */
+};
+
+/* Takes over a connected descriptor. */
+void client_accept(struct worker *, int fd, const union address_socket *peer, const struct client_door *);
+
+/* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
+ * the exchange's client any more than to cancel. */
+bool client_write(struct client *, struct iovec *, int count);
+/* An answer that is whole, or a 1xx. */
+bool client_answer(struct client *, const struct draft *, struct becalm_text body);
+bool client_blocked(const struct client *);
+
+void client_close(struct client *);
+/* Breaks the connection off so that nobody takes what was sent for a whole answer. */
+void client_abort(struct client *);
+
+/* It has a place: its request is read. */
+void client_admit(struct client *);
+/* An answer to what never became an exchange: its head, its values and its body, which are made in `room` (OWN_ROOM
+ * bytes). Counts and logs it. */
+struct becalm_text client_refusal(const struct client *, struct draft *, char *room, uint32_t status,
+                                  const char *reason, const char *what);
+/* All has been said: the connection ends when it is written. */
+void client_goodbye(struct client *);
+/* Answers what never became an exchange; the connection ends with it. */
+void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
+/* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
+void client_displace(struct client *, const char *reason, const char *what);
+/* What it would lose by that: for its crowd. */
+enum price client_price(struct crowd_member *, becalm_ns *since);
+
+/* Closes it if it is idle. */
+void client_quiet(struct client *);
+
+/* Whose calls its calls are: its address, or what `clientKey: certificate` says. */
+uint64_t client_caller(const struct client *);
+
+/* Do its deadline, attempt and mark headers count? */
+bool client_trusted(struct client *);
+
+/* Where its requests come from. */
+void client_origin(struct client *, struct origin *);
+
+/* How much waits for it or because of it, by the size of the buffers. */
+uint64_t client_held(const struct client *);
+
+struct becalm_text client_peer(const struct client *, char *text, size_t size);
+
+/* ---- client_h1.c ---- */
+
+/* The side of its exchange of a client that speaks HTTP/1: it writes the answer to the connection, one at a time. */
+extern const struct client_stream_ops client_h1_ops;
+
+/* An answer is written, or what of it there is; the exchange is over. Unless `keep` the connection ends by it. */
+void client_answered(struct client *, bool keep);
+
+/* ---- client_h2.c ----
+ *
+ * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. What is said
+ * to the peer is written once, when the events of a wake-up are done. */
+
+/* It has said HTTP/2's preface, which is fed next. False: no memory. */
+bool client_h2_begin(struct client *);
+/* Bytes came. May close the connection. */
+void client_h2_feed(struct client *, const char *bytes, size_t length);
+/* Its socket takes bytes again. */
+void client_h2_unblocked(struct client *);
+/* The peer will send no more. */
+void client_h2_left(struct client *);
+/* Nothing has moved for too long: says goodbye. May close it. */
+void client_h2_idle(struct client *);
+/* The gateway drains: no new streams, soon. */
+void client_h2_drain(struct client *);
+/* Streams whose requests are not answered yet; of all, the bytes that wait. */
+uint32_t client_h2_busy(const struct client *);
+uint64_t client_h2_held(const struct client *);
+/* Frees all that is HTTP/2 of it: the connection is going to be closed. */
+void client_h2_free(struct client *);
+
+#endif
