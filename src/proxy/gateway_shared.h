@@ -106,6 +106,7 @@ enum gateway_once {
     GATEWAY_PLAIN_TO_TLS, /* a client speaks plain HTTP to a listener with TLS */
     GATEWAY_TLS_TO_PLAIN,
     GATEWAY_HTTP2,
+    GATEWAY_ONLY_HTTP2,
     GATEWAY_NO_PROXY_HEADER
 };
 /* Warns, if it has not been said since the policy was loaded. */

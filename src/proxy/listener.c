@@ -19,11 +19,12 @@
 /* What is spoken at its address. */
 static void listener_learn(struct listener *listener, const struct becalm_settings *settings)
 {
-    listener->door.h2 = false;
+    listener->door.h1 = listener->door.h2 = false;
     listener->proxy_header = false;
     for (uint32_t i = 0; i < settings->listener_count; i++) {
         const struct becalm_listener *written = &settings->listeners[i];
         bool it = strcmp(written->address, listener->text) == 0;
+        listener->door.h1 = listener->door.h1 || (it && written->h1);
         listener->door.h2 = listener->door.h2 || (it && written->h2);
         listener->proxy_header = listener->proxy_header || (it && written->proxy_protocol);
     }

@@ -485,6 +485,7 @@ static bool listener_files_read(struct loading *loading, const struct becalm_lis
     mark_bytes(loading, &listener->client_auth, sizeof listener->client_auth);
     mark_bytes(loading, &listener->min_version, sizeof listener->min_version);
     mark_bytes(loading, &listener->strict_sni, sizeof listener->strict_sni);
+    mark_bytes(loading, &listener->h1, sizeof listener->h1);
     mark_bytes(loading, &listener->h2, sizeof listener->h2);
     for (uint32_t i = 0; i < listener->certificate_count; i++) {
         files->cert[i] = read_file(loading, &listener->certificates[i].cert);
@@ -554,12 +555,13 @@ static struct tls_context *server_make(struct loading *loading, const struct bec
 {
     static const unsigned char both[] = "\x02h2\x08http/1.1";
     size_t from = listener->h2 ? 0 : 3;
+    size_t until = listener->h1 ? sizeof both - 1 : 3;
     struct tls_context *context = context_make(listener->certificate_count);
     if (context == NULL) {
         return NULL;
     }
     memcpy(context->mark, mark, sizeof context->mark);
-    context->alpn_length = (unsigned)(sizeof both - 1 - from);
+    context->alpn_length = (unsigned)(until - from);
     memcpy(context->alpn, both + from, context->alpn_length);
     context->server = true;
     context->strict_sni = listener->strict_sni;

@@ -13,7 +13,7 @@ import h2.exceptions
 import h2.settings
 
 from accepting import GUARD, Accepting
-from host import wait_until  # noqa: F401, for the tests
+from host import wait_until
 
 
 @dataclasses.dataclass
@@ -79,6 +79,7 @@ class Connection:
         self.left = {}  # stream: bytes that wait for a window
         self.gone = False
         self.pings = 0
+        self.pongs = 0
         self.goodbye = False  # a GOAWAY has come
         config = h2.config.H2Configuration(client_side=False, header_encoding="utf-8", validate_inbound_headers=False)
         self.h2 = h2.connection.H2Connection(config)
@@ -111,6 +112,14 @@ class Connection:
         with self.lock:
             self.h2.reset_stream(asked.stream, code)
         self.flush()
+
+    def fence(self):
+        """All that the other side said before it reads a PING has come when this returns."""
+        with self.lock:
+            wanted = self.pongs + 1
+            self.h2.ping(wanted.to_bytes(8, "big"))
+        self.flush()
+        wait_until(lambda: self.pongs >= wanted)
 
     def goaway(self, last_stream):
         with self.lock:
@@ -168,6 +177,8 @@ class Connection:
                 self.push(each)
         elif isinstance(event, h2.events.PingReceived):
             self.pings += 1
+        elif isinstance(event, h2.events.PingAckReceived):
+            self.pongs += 1
         elif isinstance(event, h2.events.ConnectionTerminated):
             self.goodbye = True
 

@@ -3,6 +3,7 @@
 
 import dataclasses
 import socket
+import struct
 import subprocess
 
 import h2.config
@@ -72,6 +73,7 @@ class Http2:
         self.answers = {}
         self.goaways = []  # (code, last stream)
         self.shut = set()
+        self.pongs = 0
         self.over = False
         self.flush()
 
@@ -109,6 +111,18 @@ class Http2:
         self.connection.reset_stream(stream, code)
         self.flush()
 
+    def drop(self):
+        """The connection is lost without a word."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+    def fence(self):
+        """All that was said before was read when this returns."""
+        wanted = self.pongs + 1
+        self.connection.ping(wanted.to_bytes(8, "big"))
+        self.flush()
+        self.until(lambda: self.pongs >= wanted)
+
     def take(self):
         """Some bytes, and what they mean."""
         data = b"" if self.over else self.socket.recv(65536)
@@ -141,6 +155,8 @@ class Http2:
             answer.ended = True
         elif isinstance(event, h2.events.StreamReset):
             answer.reset = event.error_code
+        elif isinstance(event, h2.events.PingAckReceived):
+            self.pongs += 1
         elif isinstance(event, h2.events.ConnectionTerminated):
             self.goaways.append((event.error_code, event.last_stream_id))
 
@@ -172,10 +188,13 @@ class Http2:
 class Frames:
     """A connection whose frames are made by hand, and read as they come: (kind, flags, stream, payload)."""
 
-    def __init__(self, port, **more):
+    def __init__(self, port, pieces=None, **more):
         self.socket = connect(port, **more)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rest = b""
-        self.send(PREFACE + frame(SETTINGS, 0, 0))
+        first = PREFACE + frame(SETTINGS, 0, 0)
+        for at in range(0, len(first), pieces or len(first)):  # each a segment of its own
+            self.send(first[at : at + (pieces or len(first))])
         self.next(SETTINGS)
         self.send(frame(SETTINGS, 1, 0))
 

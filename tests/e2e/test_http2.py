@@ -5,7 +5,6 @@ import functools
 import signal
 import socket
 import threading
-import time
 
 import pytest
 from conftest import policy_of
@@ -389,15 +388,57 @@ def test_streams_and_windows_are_as_the_policy_says(pair):
 
 
 def test_a_client_that_does_not_acknowledge_settings_is_told_to_go(pair):
-    edge, host = pair("headerTimeout: 300ms", protocols="[h2, h1]")
-    with socket.create_connection(("127.0.0.1", edge.port), timeout=60) as peer:
-        peer.sendall(PREFACE + frame(SETTINGS, 0, 0))
-        came = b""
-        while piece := peer.recv(65536):
-            came += piece
-        assert frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 4])) in came  # SETTINGS_TIMEOUT
+    edge, host = pair("headerTimeout: 3s")
+    with Http2(edge.port) as client:  # who has acknowledged has all the time
+        assert client.ask().status == 200
+        with socket.create_connection(("127.0.0.1", edge.port), timeout=60) as peer:
+            peer.sendall(PREFACE + frame(SETTINGS, 0, 0))
+            came = b""
+            while piece := peer.recv(65536):
+                came += piece
+            assert frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 4])) in came  # SETTINGS_TIMEOUT
+        assert client.ask().status == 200 and not client.goaways
     edge.expect_metric(1, "becalm_h2_goaway_total", why="settings_timeout")
-    with Http2(edge.port) as client:  # who did acknowledge has all the time
-        assert client.ask().status == 200
-        time.sleep(0.5)
-        assert client.ask().status == 200
+
+
+def all_of(port, first):
+    """All that is said to a client that begins so."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+        peer.sendall(first)
+        came = b""
+        try:
+            while piece := peer.recv(65536):
+                came += piece
+        except ConnectionResetError:
+            pass
+        return came
+
+
+@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", PREFACE[:-3] + b"XX\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"x"])
+def test_an_address_that_speaks_nothing_else_ends_what_does_not_begin_with_the_preface(pair, first):
+    edge, host = pair(protocols="[h2]")
+    came = all_of(edge.port, first)
+    assert b"HTTP/1" not in came and came[3] == SETTINGS
+    assert came.endswith(frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 1])))  # PROTOCOL_ERROR
+    edge.expect_metric(1, "becalm_h2_goaway_total", why="protocol")
+    told = "does not speak HTTP/2 to an address that speaks nothing else"
+    assert len(edge.log_lines(told)) == (0 if first.startswith(b"PRI") else 1)
+    all_of(edge.port, first)  # it is said once
+    assert len(edge.log_lines(told)) == (0 if first.startswith(b"PRI") else 1)
+    with Http2(edge.port) as client:
+        assert client.ask(path="/x").status == 200
+    assert not host.got("/")
+
+
+def test_who_says_nothing_at_an_address_that_speaks_nothing_else_is_closed_without_a_word_of_http_1(pair):
+    edge, _ = pair("headerTimeout: 200ms", protocols="[h2]")
+    assert b"HTTP" not in all_of(edge.port, b"")
+
+
+def test_a_preface_may_come_byte_by_byte(pair):
+    for protocols in ("[h2]", "[h2, h1]"):
+        edge, host = pair(protocols=protocols)
+        with Frames(edge.port, pieces=1) as peer:
+            peer.send(frame(HEADERS, 5, 1, block()))
+            kind, _, stream, _ = peer.next(HEADERS, GOAWAY)
+            assert (kind, stream) == (HEADERS, 1) and len(host.got("/")) == 1

@@ -46,6 +46,23 @@ def test_tls_http2__alpn_chooses_h2_where_both_speak_it(edge, gateway, host, aut
     assert chosen(edge(protocols="[h1]"), "h2", "http/1.1") == "http/1.1"
 
 
+def test_tls_http2__an_address_that_speaks_nothing_else_takes_no_other(edge):
+    only = edge(protocols="[h2]")
+    assert chosen(only, "http/1.1", "h2") == "h2"
+    with pytest.raises(ssl.SSLError, match="NO_APPLICATION_PROTOCOL|alert"):
+        chosen(only, "http/1.1")
+    with Http2(only.port, tls=only.believes) as client:
+        assert client.ask().status == 200
+    context = only.believes
+    context.set_alpn_protocols([])
+    with Wire(only.port, tls=context, name="a.test") as wire:  # it names no protocol, and speaks HTTP/1.1
+        wire.send(b"GET /h1 HTTP/1.1\r\nHost: a\r\n\r\n")
+        came = b""
+        while piece := wire.socket.recv(65536):
+            came += piece
+    assert b"HTTP/1" not in came and came.endswith(frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 1]))) and not only.host.got("/h1")
+
+
 @pytest.mark.parametrize("version", [V12, V13])
 def test_tls_http2__requests_and_answers_of_all_sizes_pass(edge, version):
     gateway = edge("log: {access: json}")

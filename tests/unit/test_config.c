@@ -328,8 +328,9 @@ static void test_config__what_contradicts_itself_is_refused(void **state)
 static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void **state)
 {
     (void)state;
-    check_refused("listen: [{address: '127.0.0.1:1', protocols: [h2]}]\n",
-                  "policy.yaml:1:46: error: protocols: h1 is not in the list; write [h1] or [h2, h1] [wrong-type]\n");
+    check_refused("listen: [{address: '127.0.0.1:1', protocols: []}]\n",
+                  "policy.yaml:1:46: error: protocols: nothing is in the list; write [h1], [h2, h1] or [h2] "
+                  "[wrong-type]\n");
     check_refused(
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "

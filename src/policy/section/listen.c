@@ -330,9 +330,9 @@ static bool load_protocols(struct loader *l, struct becalm_listener *listener, c
             fine = false;
         }
     }
-    if (fine && !listener->h1) {
+    if (fine && !listener->h1 && !listener->h2) {
         loader_error(l, node->line, node->column, "wrong-type",
-                     "protocols: h1 is not in the list; write [h1] or [h2, h1]");
+                     "protocols: nothing is in the list; write [h1], [h2, h1] or [h2]");
         fine = false;
     }
     return fine;

@@ -186,7 +186,7 @@ static void timer_fires(struct timer *timer)
         client_close(client);
     } else if (client->state == CLIENT_HEAD && client->worker->closing && bytes_left(&client->in) == 0) {
         client_close(client);
-    } else if (client->state == CLIENT_HEAD && wire_chose_h2(&client->wire)) {
+    } else if (client->state == CLIENT_HEAD && (client->only_h2 || wire_chose_h2(&client->wire))) {
         client_close(client); /* an answer in HTTP/1 would be nothing to it */
     } else if (client->state == CLIENT_HEAD) {
         client_refuse(client, 408, "header_timeout", "the request's head did not arrive in time");
@@ -267,6 +267,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client->task.run = next_request;
     client->stream.ops = &client_h1_ops;
     client->asked = !by->h2;
+    client->only_h2 = by->h2 && !by->h1;
     client->door = by->number;
     client->worker = worker;
     client_moves(client);
@@ -776,11 +777,28 @@ static size_t read_room(const struct client *client, size_t had)
     return piece < WORKER_IN - had ? piece : WORKER_IN - had;
 }
 
-/* With TLS the handshake has chosen what is spoken, and nothing else begins. False: no memory. */
-static bool begin_chosen(struct client *client)
+/* What comes first is not HTTP/2's preface, and nothing else is spoken here. */
+static void note_no_preface(struct client *client, const char *at, size_t length)
 {
-    bool h2 = wire_chose_h2(&client->wire);
+    static const char preface[] = "PRI";
+    char peer[ADDRESS_TEXT_MAX];
+    if (memcmp(at, preface, length < sizeof preface - 1 ? length : sizeof preface - 1) != 0) {
+        gateway_tell_once(
+            client->worker, GATEWAY_ONLY_HTTP2, "a client does not speak HTTP/2 to an address that speaks nothing else",
+            "let the client speak HTTP/2 by prior knowledge, or write protocols: [h2, h1] for this address in listen",
+            client_peer(client, peer, sizeof peer));
+    }
+}
+
+/* With TLS the handshake has chosen what is spoken, and nothing else begins; or there is no choice. False: no memory.
+ */
+static bool begin_chosen(struct client *client, const char *at, size_t length)
+{
+    bool h2 = client->only_h2 || wire_chose_h2(&client->wire);
     client->asked = !h2;
+    if (client->only_h2) {
+        note_no_preface(client, at, length);
+    }
     return !h2 || client_h2_begin(client);
 }
 
@@ -812,7 +830,8 @@ static bool arrive(struct client *client, struct arrival *arrival)
     if (got <= 0) {
         return false;
     }
-    if (!client->asked && client->wire.tls != NULL && client->state == CLIENT_HEAD && !begin_chosen(client)) {
+    if (!client->asked && (client->wire.tls != NULL || client->only_h2) && client->state == CLIENT_HEAD &&
+        !begin_chosen(client, worker->in + had, (size_t)got)) {
         client_close(client);
         return false;
     }

@@ -86,6 +86,7 @@ struct client {
     bool http_1_0;    /* as its present request says */
     bool placed : 1;  /* it is one of maxConnections */
     bool asked : 1;   /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
+    bool only_h2 : 1; /* its listener speaks nothing else */
     bool tallied : 1; /* it is one of its client's maxConnectionsPerClient */
 };
 
@@ -111,6 +112,7 @@ void client_moves(struct client *);
 struct client_door {
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
     uint16_t number;         /* see snapshot_door_of() */
+    bool h1;                 /* spoken here */
     bool h2;                 /* spoken here, too */
 };
 

@@ -135,10 +135,10 @@ static void release(struct host_stream *stream)
     host_stream_over(stream);
     if (left != NULL && stream->h2.ended) {
         h2_reset(left, H2_NO_ERROR); /* answered before all was asked */
-    } else if (left != NULL && h2_said_all(left) && !may_reset(h2)) {
+    } else if (left != NULL && !may_reset(h2) && h2_said_all(left)) {
         h2_leave(left);
     } else if (left != NULL) {
-        h2_reset(left, H2_CANCEL);
+        h2_reset(left, H2_CANCEL); /* a request that is not whole is reset in any case, or it would be taken for one */
     }
     write_later(h2);
     if (!h2->dead) {
