@@ -126,6 +126,13 @@ enum becalm_protocol {
     BECALM_PROTOCOL_H2 /* without TLS by prior knowledge */
 };
 
+/* What a connection to a service's host begins with, before TLS: whose it is. Each then belongs to one client. */
+enum becalm_introduction {
+    BECALM_INTRODUCTION_NONE,
+    BECALM_INTRODUCTION_V1, /* the PROXY protocol, as a line of text */
+    BECALM_INTRODUCTION_V2  /* and in binary */
+};
+
 /* How a service's hosts are called by TLS. */
 struct becalm_host_tls {
     bool enabled;
@@ -394,6 +401,7 @@ struct becalm_service {
     bool unlisted; /* its requests go to the host that they name; `hosts` is "*" alone */
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
+    enum becalm_introduction introduction; /* `proxyProtocol` */
     const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */
     uint32_t send;              /* bits of enum becalm_send */
     struct becalm_health_check health_check;

@@ -24,6 +24,7 @@ struct patient {
     union address_socket address;
     const struct becalm_health_check *check;             /* of the snapshot that is held, like the next */
     char authority[ADDRESS_NAME_MAX + ADDRESS_TEXT_MAX]; /* the host as it is written; of SRV records its address */
+    uint32_t introduces;                                 /* see struct health_probe_plan */
     bool h2;
     struct wire_host *tls;
     bool used; /* by the snapshot that is followed now */
@@ -183,6 +184,7 @@ static void begin(struct patient *patient)
         .tls = patient->tls,
         .room = &health->room,
         .authority = patient->check->host != NULL ? patient->check->host : patient->authority,
+        .introduces = patient->introduces,
         .h2 = patient->h2,
         .done = probed,
         .self = patient,
@@ -257,6 +259,7 @@ static bool patient_bind(struct patient *patient, const struct snapshot *snapsho
     } else {
         (void)snprintf(patient->authority, sizeof patient->authority, "%s", of->host[host].name);
     }
+    patient->introduces = (uint32_t)of->service->introduction;
     patient->h2 = of->service->protocol == BECALM_PROTOCOL_H2;
     patient->used = true;
     if (first) {

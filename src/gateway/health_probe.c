@@ -5,6 +5,7 @@
 #include "container.h"
 
 #include "h1/h1.h"
+#include "origin/proxy_header.h"
 
 #include <becalm/version.h>
 
@@ -303,6 +304,14 @@ static bool speaks_h2(const struct health_probe *probe)
     return probe->plan.h2 || is_grpc(probe);
 }
 
+/* It is nobody's connection but ours. */
+static bool introduce(const struct health_probe *probe)
+{
+    char header[PROXY_HEADER_WRITTEN];
+    size_t length = proxy_header_write_local(probe->plan.introduces, header);
+    return send(probe->wire.source.fd, header, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
 /* The socket is connected: TLS comes first, where the host has it. True: it may speak now. */
 static bool secure(struct health_probe *probe, uint32_t events)
 {
@@ -311,6 +320,10 @@ static bool secure(struct health_probe *probe, uint32_t events)
         return false;
     }
     if (probe->wire.tls == NULL && (events & EPOLLOUT) == 0) {
+        return false;
+    }
+    if (probe->wire.tls == NULL && probe->plan.introduces > 0 && !introduce(probe)) {
+        verdict_set(probe, "its connection broke", 0);
         return false;
     }
     if (probe->plan.tls == NULL) {

@@ -41,6 +41,14 @@ bool address_parse(const char *text, struct address *);
 /* How long it is, for the system calls. */
 socklen_t address_length(const union address_socket *);
 
+/* In the network's order; 0 of a Unix socket. */
+static inline in_port_t address_port(const union address_socket *address)
+{
+    return address->any.sa_family == AF_INET    ? address->v4.sin_port
+           : address->any.sa_family == AF_INET6 ? address->v6.sin6_port
+                                                : 0;
+}
+
 /* Zeroed, so that equal addresses are equal bytes. */
 bool address_equal(const union address_socket *, const union address_socket *);
 

@@ -4,6 +4,7 @@
 #include "http/text_internal.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 
 #define V1_MAX   107u /* with CR LF */
 #define V2_FIXED 16u
@@ -99,7 +100,15 @@ static enum proxy_header_result v1_read(const char *bytes, size_t count, size_t 
 
 /* ---- version 2: a signature, what it is, and addresses ---- */
 
-enum { V2_LOCAL = 0x20, V2_PROXY = 0x21, V2_TCP4 = 0x11, V2_TCP6 = 0x21, V2_TCP4_BYTES = 12, V2_TCP6_BYTES = 36 };
+enum {
+    V2_LOCAL = 0x20,
+    V2_PROXY = 0x21,
+    V2_UNKNOWN = 0,
+    V2_TCP4 = 0x11,
+    V2_TCP6 = 0x21,
+    V2_TCP4_BYTES = 12,
+    V2_TCP6_BYTES = 36
+};
 
 static bool v2_addresses(const unsigned char *head, size_t count, union address_socket *peer)
 {
@@ -152,4 +161,96 @@ enum proxy_header_result proxy_header_read(const char *bytes, size_t count, size
         return PROXY_HEADER_BAD;
     }
     return v2_read(bytes, count, length, peer);
+}
+
+/* ---- writing ---- */
+
+/* Both ends of a connection, in one family. */
+struct ends {
+    int family; /* AF_UNSPEC: not known */
+    struct in6_addr ip[2];
+    in_port_t port[2];
+};
+
+static void end_set(struct ends *ends, uint32_t at, const union address_socket *address)
+{
+    struct in6_addr *ip = &ends->ip[at];
+    memset(ip, 0, sizeof *ip);
+    if (address->any.sa_family == AF_INET) {
+        ip->s6_addr[10] = ip->s6_addr[11] = 0xff;
+        memcpy(ip->s6_addr + 12, &address->v4.sin_addr, 4);
+    } else if (address->any.sa_family == AF_INET6) {
+        *ip = address->v6.sin6_addr;
+    }
+    ends->port[at] = address_port(address);
+}
+
+static bool is_v4(const struct in6_addr *ip)
+{
+    return IN6_IS_ADDR_V4MAPPED(ip);
+}
+
+/* IPv4 if both are; an IPv4 address beside an IPv6 one is written as IPv6 has it. */
+static struct ends ends_of(const union address_socket *from, const union address_socket *to)
+{
+    struct ends ends = {.family = AF_UNSPEC};
+    if (from->any.sa_family != AF_INET && from->any.sa_family != AF_INET6) {
+        return ends;
+    }
+    end_set(&ends, 0, from);
+    end_set(&ends, 1, to);
+    bool no_to = to->any.sa_family != AF_INET && to->any.sa_family != AF_INET6;
+    ends.family = is_v4(&ends.ip[0]) && (no_to || is_v4(&ends.ip[1])) ? AF_INET : AF_INET6;
+    return ends;
+}
+
+static const void *bytes_of(const struct ends *ends, uint32_t at)
+{
+    return ends->family == AF_INET ? ends->ip[at].s6_addr + 12 : ends->ip[at].s6_addr;
+}
+
+static size_t v1_write(const struct ends *ends, char header[PROXY_HEADER_WRITTEN])
+{
+    char text[2][INET6_ADDRSTRLEN];
+    int length;
+    if (ends->family == AF_UNSPEC) {
+        length = snprintf(header, PROXY_HEADER_WRITTEN, "PROXY UNKNOWN\r\n");
+    } else {
+        (void)inet_ntop(ends->family, bytes_of(ends, 0), text[0], sizeof text[0]);
+        (void)inet_ntop(ends->family, bytes_of(ends, 1), text[1], sizeof text[1]);
+        length =
+            snprintf(header, PROXY_HEADER_WRITTEN, "PROXY TCP%c %s %s %u %u\r\n", ends->family == AF_INET ? '4' : '6',
+                     text[0], text[1], ntohs(ends->port[0]), ntohs(ends->port[1]));
+    }
+    return (size_t)length;
+}
+
+static size_t v2_write(char command, const struct ends *ends, char header[PROXY_HEADER_WRITTEN])
+{
+    size_t ip = ends->family == AF_UNSPEC ? 0 : ends->family == AF_INET ? 4 : 16;
+    size_t length = ip == 0 ? 0 : 2 * (ip + sizeof(in_port_t));
+    memcpy(header, v2_signature, V2_SIGNATURE);
+    header[12] = command;
+    header[13] = ip == 0 ? V2_UNKNOWN : ip == 4 ? V2_TCP4 : V2_TCP6;
+    header[14] = 0;
+    header[15] = (char)length;
+    if (ip > 0) {
+        memcpy(header + V2_FIXED, bytes_of(ends, 0), ip);
+        memcpy(header + V2_FIXED + ip, bytes_of(ends, 1), ip);
+        memcpy(header + V2_FIXED + 2 * ip, ends->port, sizeof ends->port);
+    }
+    return V2_FIXED + length;
+}
+
+size_t proxy_header_write(uint32_t version, const union address_socket *from, const union address_socket *to,
+                          char header[PROXY_HEADER_WRITTEN])
+{
+    struct ends ends = ends_of(from, to);
+    return version == 1 ? v1_write(&ends, header) : v2_write(V2_PROXY, &ends, header);
+}
+
+size_t proxy_header_write_local(uint32_t version, char header[PROXY_HEADER_WRITTEN])
+{
+    struct ends nobody = {.family = AF_UNSPEC};
+    return version == 1 ? v1_write(&nobody, header) : v2_write(V2_LOCAL, &nobody, header);
 }

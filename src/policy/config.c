@@ -233,6 +233,19 @@ static void health_check_settle(struct loader *l, struct becalm_service *service
     }
 }
 
+/* A connection that names its client is that client's alone, and HTTP/2 would share it. */
+static void introduction_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *node)
+{
+    const struct yaml_node *written = loader_inside(node, "proxyProtocol");
+    if (written != NULL && service->introduction != BECALM_INTRODUCTION_NONE &&
+        service->protocol == BECALM_PROTOCOL_H2) {
+        loader_error(l, written->line, written->column, "conflict",
+                     "%s: proxyProtocol says whose a connection is, and HTTP/2 to hosts shares one among clients; take "
+                     "protocol: h2 out, or let hosts read Forwarded instead",
+                     service->name);
+    }
+}
+
 static bool service_load(struct loader *l, struct becalm_service *service, const struct yaml_node *key,
                          const struct yaml_node *value)
 {
@@ -267,6 +280,7 @@ static bool service_load(struct loader *l, struct becalm_service *service, const
         match_check(l, &service->match, key);
         replace_check(l, service, value);
         health_check_settle(l, service, value);
+        introduction_check(l, service, value);
     }
     if (service->unlisted) {
         unlisted_settle(l, service, key, value);

@@ -65,6 +65,12 @@ static struct host_owner owner(struct client_stream *stream)
     return (struct host_owner){0};
 }
 
+static bool ends(const struct client_stream *stream, union address_socket *from, union address_socket *to)
+{
+    (void)stream, (void)from, (void)to;
+    return false;
+}
+
 static const struct client_stream_ops ops = {
     .begin = begin,
     .more = more,
@@ -81,6 +87,7 @@ static const struct client_stream_ops ops = {
     .origin = origin,
     .peer = peer,
     .owner = owner,
+    .ends = ends,
 };
 
 struct client_stream stream_nobody = {.ops = &ops};

@@ -57,9 +57,11 @@ struct client_stream_ops {
     bool (*trusted)(struct client_stream *);
     void (*origin)(struct client_stream *, struct origin *);
     struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
-    /* Where a connection to a host is kept that belongs to this client by a login (login.h); without a place unless all
-     * of the client's connection is this stream's. */
+    /* Where connections to hosts are kept that belong to this client; none with a login (login.h) unless all of the
+     * client's connection is this stream's. */
     struct host_owner (*owner)(struct client_stream *);
+    /* The client's address and ours; AF_UNIX: there is none. False: the client has gone. */
+    bool (*ends)(const struct client_stream *, union address_socket *from, union address_socket *to);
     /* The answer is written, and from `done` on bytes go both ways: all of the client's connection is a tunnel's.
      * False: there is no memory for it, or the client can't be written to any more, and `done` ends the connection.
      * NULL: a stream beside which there are others has no tunnels. */

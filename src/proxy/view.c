@@ -46,6 +46,9 @@ struct upstream_pool view_pool(const struct worker *worker, const struct becalm_
 
 static enum upstream_protocol protocol_of(const struct becalm_service *service)
 {
+    if (service->introduction != BECALM_INTRODUCTION_NONE) {
+        return UPSTREAM_H1; /* a connection is one client's */
+    }
     switch (service->protocol) {
     case BECALM_PROTOCOL_AUTO:
         return UPSTREAM_AUTO;
@@ -67,6 +70,7 @@ static struct upstream_host *host_use(struct worker *worker, const struct snapsh
         .tls = snapshot->tls == NULL ? NULL : snapshot->tls->service[service],
         .name = snapshot_server_name(snapshot->service[service].service, at->name, name),
         .protocol = protocol_of(snapshot->service[service].service),
+        .introduces = (uint32_t)snapshot->service[service].service->introduction, /* the words are in order */
     };
     return upstream_host_use(worker, &place, pool);
 }

@@ -107,7 +107,8 @@ services:
     send: [deadline]
     traffic: 5/s
     instances: 3
-    protocol: h2
+    protocol: h1
+    proxyProtocol: v2
     tls: {serverName: pay.test}
     healthCheck: {path: /healthz, interval: 7s}
     calls: [two]
@@ -126,7 +127,7 @@ def test_every_table_of_keys_is_compared(becalm, tmp_path):
     (one,) = told["services"]
     keys = {each["key"] for each in one["values"]}
     assert {
-        "hosts", "listen", "replacePrefix", "send", "traffic", "instances", "protocol", "tls", "tls.serverName", "calls",
+        "hosts", "listen", "replacePrefix", "send", "traffic", "instances", "protocol", "proxyProtocol", "tls", "tls.serverName", "calls",
         "healthCheck.kind", "healthCheck.path", "healthCheck.interval",
     } <= keys  # fmt: skip
 

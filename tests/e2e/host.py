@@ -71,9 +71,11 @@ class Host:
     """Listens on a port of 127.0.0.1. on(path, reply...) says what to do: the last reply is repeated; a function gets
     the request and returns a reply. `requests` are those whose head has come, in their order."""
 
-    def __init__(self, port=0, tls=None):
-        """tls: an ssl.SSLContext of a server; None: plain."""
+    def __init__(self, port=0, tls=None, introduced=False):
+        """tls: an ssl.SSLContext of a server; None: plain. introduced: each connection begins with a header of the PROXY protocol,
+        and its requests have that as `introduced`."""
         self.tls = tls
+        self.introduced = introduced
         self.port = port
         self.requests = []
         self.connections = 0
@@ -169,9 +171,10 @@ class Host:
         self._writers.add(writer)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            introduced = await introduction(reader) if self.introduced else None
             rest = b""
             while rest is not None:
-                rest = await self._exchange(reader, writer, rest)
+                rest = await self._exchange(reader, writer, rest, introduced)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -179,10 +182,11 @@ class Host:
             self._writers.discard(writer)
             writer.close()
 
-    async def _exchange(self, reader, writer, rest):
+    async def _exchange(self, reader, writer, rest, introduced=None):
         """One request and its answer. Returns what came behind it; None: the connection is over."""
         request = Message()
         request.connection = self.connections
+        request.introduced = introduced
         request.tls = writer.get_extra_info("ssl_object")
         request.peer = (writer.get_extra_info("peername") or (None, 0))[1]  # the connection that it came on, by its port; 0: it has gone already
         rest = request.feed(rest)
@@ -232,6 +236,28 @@ class Host:
         reply = rule[1][min(rule[0], len(rule[1]) - 1)]
         rule[0] += 1
         return reply(request) if callable(reply) else reply
+
+
+async def introduction(reader):
+    """(version, what it says: ("TCP4", its address, its port, our address, our port), or a word)."""
+    start = await reader.readexactly(12)
+    if start != b"\r\n\r\n\0\r\nQUIT\n":
+        line = (start + await reader.readuntil(b"\r\n")).decode() if not start.endswith(b"\r\n") else start.decode()
+        words = line.removesuffix("\r\n").split(" ")
+        assert words.pop(0) == "PROXY", line
+        if words[0] == "UNKNOWN":
+            return 1, "UNKNOWN"
+        kind, one, other, one_port, other_port = words
+        return 1, (kind, one, int(one_port), other, int(other_port))
+    command, family, length = struct.unpack("!BBH", await reader.readexactly(4))
+    rest = await reader.readexactly(length)
+    if command == 0x20 or family == 0:
+        assert rest == b"", rest
+        return 2, "LOCAL" if command == 0x20 else "UNKNOWN"
+    assert command == 0x21, command
+    kind, ip = {0x11: (socket.AF_INET, 4), 0x21: (socket.AF_INET6, 16)}[family]
+    one, other, *ports = struct.unpack(f"!{ip}s{ip}sHH", rest)
+    return 2, ("TCP4" if ip == 4 else "TCP6", socket.inet_ntop(kind, one), ports[0], socket.inet_ntop(kind, other), ports[1])
 
 
 async def _more(message, reader):

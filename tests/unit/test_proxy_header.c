@@ -102,11 +102,63 @@ static void test_proxy_header__version_2(void **state)
     BAD(V2 "\x21\x11\xff\xff"); /* longer than anybody waits for */
 }
 
+static void check_written(uint32_t version, const char *from, const char *to, const char *bytes, size_t count)
+{
+    char header[PROXY_HEADER_WRITTEN];
+    struct address one;
+    struct address other;
+    assert_true(address_parse(from, &one) && address_parse(to, &other));
+    check_eq_u64(proxy_header_write(version, &one.socket, &other.socket, header), count);
+    assert_memory_equal(header, bytes, count);
+}
+
+#define WRITES(version, from, to, text) check_written(version, from, to, text, sizeof(text) - 1)
+#define MAPPED                          "\0\0\0\0\0\0\0\0\0\0\xff\xff"
+
+/* As the specification has them; what is written is read again as the same address. */
+static void test_proxy_header__is_written_as_it_is_read(void **state)
+{
+    (void)state;
+    WRITES(1, "192.0.2.1:56324", "192.0.2.2:443", "PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n");
+    WRITES(1, "[2001:db8::1]:1", "[2001:db8::2]:65535", "PROXY TCP6 2001:db8::1 2001:db8::2 1 65535\r\n");
+    WRITES(1, "unix:/a", "unix:/b", "PROXY UNKNOWN\r\n");
+    WRITES(2, "192.0.2.1:56324", "192.0.2.2:443", V2 "\x21\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb");
+    WRITES(2, "unix:/a", "127.0.0.1:1", V2 "\x21\0\0\0");
+    WRITES(2, "[2001:db8::1]:56324", "[2001:db8::2]:443",
+           V2 "\x21\x21\0\x24\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1"
+              "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\2\xdc\4\1\xbb");
+    /* One family for both. */
+    WRITES(1, "[::ffff:192.0.2.1]:5", "192.0.2.2:6", "PROXY TCP4 192.0.2.1 192.0.2.2 5 6\r\n");
+    WRITES(1, "192.0.2.1:5", "[2001:db8::2]:6", "PROXY TCP6 ::ffff:192.0.2.1 2001:db8::2 5 6\r\n");
+    WRITES(1, "[2001:db8::1]:5", "192.0.2.2:6", "PROXY TCP6 2001:db8::1 ::ffff:192.0.2.2 5 6\r\n");
+    WRITES(2, "192.0.2.1:5", "[::1]:6",
+           V2 "\x21\x21\0\x24" MAPPED "\xc0\0\2\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\5\0\6");
+    /* Where ours is not known. */
+    WRITES(1, "192.0.2.1:5", "unix:/b", "PROXY TCP4 192.0.2.1 0.0.0.0 5 0\r\n");
+    WRITES(1, "[2001:db8::1]:5", "unix:/b", "PROXY TCP6 2001:db8::1 :: 5 0\r\n");
+    /* The longest line. */
+    WRITES(
+        1, "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
+        "PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n");
+}
+
+static void test_proxy_header__of_our_own_names_nobody(void **state)
+{
+    (void)state;
+    char header[PROXY_HEADER_WRITTEN];
+    check_eq_u64(proxy_header_write_local(1, header), 15);
+    assert_memory_equal(header, "PROXY UNKNOWN\r\n", 15);
+    check_eq_u64(proxy_header_write_local(2, header), 16);
+    assert_memory_equal(header, V2 "\x20\0\0\0", 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_proxy_header__version_1),
         cmocka_unit_test(test_proxy_header__version_2),
+        cmocka_unit_test(test_proxy_header__is_written_as_it_is_read),
+        cmocka_unit_test(test_proxy_header__of_our_own_names_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,8 @@ void unlisted_settle(struct loader *l, struct becalm_service *service, const str
                      const struct yaml_node *node)
 {
     static const char *const any[] = {"*", NULL};
-    static const char *const others[] = {"hosts", "listen", "tls", "protocol", "healthCheck", "replacePrefix", NULL};
+    static const char *const others[] = {"hosts",         "listen",      "tls",           "protocol",
+                                         "proxyProtocol", "healthCheck", "replacePrefix", NULL};
     for (size_t i = 0; others[i] != NULL; i++) {
         const struct yaml_node *other = loader_inside(node, others[i]);
         if (other != NULL) {

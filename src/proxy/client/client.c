@@ -273,6 +273,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
     client_moves(client);
     client_enter(client, CLIENT_WAITING);
     origin_ip_set(&client->ip, peer);
+    client->port = address_port(peer);
     client->trusted = trust_has(snapshot_trust(worker->view->snapshot, by->number), &peer->any);
     client->trusted_in = (uint32_t)worker->view->snapshot->number - (tls != NULL); /* its certificate is yet to come */
     client->next = worker->clients;
@@ -313,7 +314,7 @@ void client_close(struct client *client)
     if (client->state == CLIENT_H2) {
         client_h2_free(client);
     } else if (client->state != CLIENT_TUNNEL) {
-        upstream_disown(client->login);
+        upstream_disown(&client->own);
     } else if (client->taker != NULL) {
         client->taker->ops->free(client->taker);
         client->taker = NULL;
@@ -472,6 +473,18 @@ void client_origin(struct client *client, struct origin *origin)
     origin->tls = client->wire.tls != NULL;
     origin->trusted = client_trusted(client);
     origin->door = client->door;
+}
+
+void client_ends(const struct client *client, union address_socket *from, union address_socket *to)
+{
+    socklen_t length = sizeof *to;
+    origin_ip_socket(&client->ip, from);
+    if (from->any.sa_family == AF_INET6) {
+        from->v6.sin6_port = client->port;
+    }
+    if (getsockname(client->wire.source.fd, &to->any, &length) != 0) {
+        to->any.sa_family = AF_UNIX;
+    }
 }
 
 uint64_t client_held(const struct client *client)

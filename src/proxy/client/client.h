@@ -70,7 +70,7 @@ struct client {
     union {
         struct client_taker *taker; /* CLIENT_TUNNEL; NULL: no memory for it */
         struct client_h2 *h2;       /* CLIENT_H2 */
-        struct upstream *login;     /* else: the connection to a host that is its own, see login.h; NULL: none */
+        struct upstream *own;       /* else: idle connections to hosts that are its own, see struct host_owner */
     };
     struct origin_ip ip; /* its address */
     struct bytes in;     /* part of a head, or requests that came early */
@@ -80,14 +80,15 @@ struct client {
     uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
     uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
     uint16_t door;       /* by which listener it came: an index in snapshot->door */
+    uint16_t port;       /* of its address, in the network's order */
     bool trusted;
-    bool close_after; /* when all is written */
-    bool chunks;      /* the answer that is being written is sent in chunks */
-    bool http_1_0;    /* as its present request says */
-    bool placed : 1;  /* it is one of maxConnections */
-    bool asked : 1;   /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
-    bool only_h2 : 1; /* its listener speaks nothing else */
-    bool tallied : 1; /* it is one of its client's maxConnectionsPerClient */
+    bool chunks;          /* the answer that is being written is sent in chunks */
+    bool http_1_0;        /* as its present request says */
+    bool close_after : 1; /* when all is written */
+    bool placed : 1;      /* it is one of maxConnections */
+    bool asked : 1;       /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
+    bool only_h2 : 1;     /* its listener speaks nothing else */
+    bool tallied : 1;     /* it is one of its client's maxConnectionsPerClient */
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
@@ -156,6 +157,8 @@ bool client_trusted(struct client *);
 
 /* Where its requests come from. */
 void client_origin(struct client *, struct origin *);
+/* Its address and ours, with their ports; AF_UNIX: there is none. */
+void client_ends(const struct client *, union address_socket *from, union address_socket *to);
 
 /* How much waits for it or because of it, by the size of the buffers. */
 uint64_t client_held(const struct client *);

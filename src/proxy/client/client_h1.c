@@ -130,7 +130,13 @@ static struct becalm_text stream_peer(const struct client_stream *stream, char *
 static struct host_owner stream_owner(struct client_stream *stream)
 {
     struct client *client = CONTAINER_OF(stream, struct client, stream);
-    return (struct host_owner){&client->login, &client->member.group->logins};
+    return (struct host_owner){&client->own, &client->member.group->logins};
+}
+
+static bool stream_ends(const struct client_stream *stream, union address_socket *from, union address_socket *to)
+{
+    client_ends(CONTAINER_OF(stream, struct client, stream), from, to);
+    return true;
 }
 
 static bool stream_tunnel(struct client_stream *stream, const struct stream_tunnel *plan)
@@ -176,5 +182,6 @@ const struct client_stream_ops client_h1_ops = {
     .origin = stream_origin,
     .peer = stream_peer,
     .owner = stream_owner,
+    .ends = stream_ends,
     .tunnel = stream_tunnel,
 };

@@ -38,6 +38,7 @@ struct client_h2 {
     struct timer going; /* the steps of going away */
     struct timer late;  /* our SETTINGS are not acknowledged */
     struct stream *streams;
+    struct upstream *own; /* idle connections to hosts that are this client's, see struct host_owner */
     uint32_t count;
     size_t counted; /* bytes of answers that wait, as maxBuffered knows them */
     bool said;      /* that we go: the next step is the last */
@@ -75,6 +76,7 @@ void client_h2_free(struct client *client)
     while (h2->streams != NULL) {
         stream_close(h2->streams, H2_CANCEL);
     }
+    upstream_disown(&h2->own);
     loop_not_later(&client->worker->loop, &h2->task);
     timer_disarm(&h2->going);
     timer_disarm(&h2->late);
@@ -605,8 +607,13 @@ static struct becalm_text side_peer(const struct client_stream *side, char *text
 /* Neither a login nor a tunnel: there are others on its connection. */
 static struct host_owner side_owner(struct client_stream *side)
 {
-    (void)side;
-    return (struct host_owner){0};
+    return (struct host_owner){.own = &stream_of(side)->h2->own};
+}
+
+static bool side_ends(const struct client_stream *side, union address_socket *from, union address_socket *to)
+{
+    client_ends(stream_of(side)->h2->client, from, to);
+    return true;
 }
 
 static const struct client_stream_ops ops = {
@@ -625,6 +632,7 @@ static const struct client_stream_ops ops = {
     .origin = side_origin,
     .peer = side_peer,
     .owner = side_owner,
+    .ends = side_ends,
 };
 
 /* ---- requests ---- */
@@ -702,7 +710,7 @@ bool client_h2_begin(struct client *client)
         free(h2);
         return false;
     }
-    upstream_disown(client->login);
+    upstream_disown(&client->own);
     client->h2 = h2;
     client_enter(client, CLIENT_H2);
     if (worker->draining) {

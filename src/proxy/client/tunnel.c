@@ -241,7 +241,7 @@ bool tunnel_open(struct client *client, const struct stream_tunnel *plan)
 {
     struct worker *worker = client->worker;
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
-    upstream_disown(client->login);
+    upstream_disown(&client->own);
     client->taker = tunnel == NULL ? NULL : &tunnel->taker;
     client_enter(client, CLIENT_TUNNEL);
     if (tunnel == NULL) {

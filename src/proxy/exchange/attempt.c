@@ -5,7 +5,6 @@
 #include "proxy/buffered.h"
 #include "proxy/gateway_shared.h"
 #include "proxy/host/login.h"
-#include "proxy/host/upstream.h"
 #include "unfilled.h"
 
 #include <errno.h>
@@ -131,6 +130,18 @@ static struct host_owner owner_of(struct host_stream *stream)
 {
     struct client_stream *asker = attempt_of(stream)->exchange->stream;
     return asker->ops->owner(asker);
+}
+
+/* A client that has gone is known by its address alone. */
+static size_t introduces(const struct host_stream *stream, uint32_t version, char header[PROXY_HEADER_WRITTEN])
+{
+    const struct exchange *exchange = attempt_of(stream)->exchange;
+    union address_socket from;
+    union address_socket to = {.any.sa_family = AF_UNIX};
+    if (!exchange->stream->ops->ends(exchange->stream, &from, &to)) {
+        origin_ip_socket(&exchange->origin.ip, &from);
+    }
+    return proxy_header_write(version, &from, &to, header);
 }
 
 /* The connection that the client has logged in by, or is about to, if it leads to a host of this service. False: there
@@ -816,4 +827,5 @@ static const struct host_stream_calls calls = {
     .switched = switched,
     .failed = failed,
     .owner = owner_of,
+    .introduces = introduces,
 };

@@ -2,7 +2,6 @@
 #include "exchange.h"
 
 #include "proxy/gateway_shared.h"
-#include "proxy/host/upstream.h"
 #include "proxy/view.h"
 
 #include <string.h>

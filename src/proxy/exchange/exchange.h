@@ -22,6 +22,7 @@
  *   exchange_tunnel.c   places for tunnels, and the answer that opens one
  *   exchange_grpc.c     what is different with gRPC */
 
+#include "proxy/host/upstream.h"
 #include "proxy/stream.h"
 #include "proxy/worker.h"
 
@@ -371,7 +372,7 @@ static inline enum becalm_role exchange_role(const struct exchange *exchange)
 static inline struct upstream *exchange_login(struct exchange *exchange)
 {
     struct host_owner owner = exchange->stream->ops->owner(exchange->stream);
-    return owner.login == NULL ? NULL : *owner.login;
+    return owner.own == NULL || *owner.own == NULL ? NULL : upstream_login(&owner);
 }
 
 /* exchange_request.c */

@@ -25,15 +25,12 @@ static void release(struct host_stream *stream, bool clean)
     bool good = clean && stream->h1.keep_alive && stream->h1.said && !wire_blocked(&upstream->wire);
     buffered_free(worker_of(stream), &stream->h1.part);
     upstream->stream = NULL;
-    if (good && !upstream->login) {
+    if (good && upstream->personal == 0) {
         upstream_put(upstream);
+    } else if (good) {
+        upstream_own(upstream, stream->calls->owner(stream));
     } else {
-        struct host_owner owner = good ? stream->calls->owner(stream) : (struct host_owner){0};
-        if (owner.login != NULL) {
-            upstream_own(upstream, owner);
-        } else {
-            upstream_close(upstream);
-        }
+        upstream_close(upstream);
     }
     host_stream_over(stream);
 }
@@ -120,7 +117,7 @@ static bool send_request(struct host_stream *stream, const struct draft *draft, 
     UNFILLED char chunk_head[20];
     stream->h1.chunks = draft->framing == BODY_OPEN;
     stream->h1.said = body->ended;
-    stream->upstream->login |= stream->login;
+    stream->upstream->personal |= stream->login;
     h1_put_request(&out, draft);
     if (out.full) {
         release(stream, false);
@@ -242,7 +239,7 @@ static bool take_body(struct host_stream *stream, const struct head *head, const
 static bool take_answer(struct host_stream *stream, const char *at, const char *end, const struct head *head)
 {
     stream->h1.keep_alive = head->keep_alive;
-    stream->upstream->login |= login_seen(head, LOGIN_WANTED);
+    stream->upstream->personal |= login_seen(head, LOGIN_WANTED);
     if (head_has(head, FIELD_KEEP_ALIVE)) {
         read_keep_alive(stream, head);
     }

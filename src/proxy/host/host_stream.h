@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "message/draft.h"
 #include "message/pieces.h"
+#include "origin/proxy_header.h"
 #include "wire/wire.h"
 
 struct host_stream;
@@ -53,8 +54,8 @@ struct host_failure {
 
 /* Whose connection it is from now on. */
 struct host_owner {
-    struct upstream **login; /* where its owner keeps it; NULL: nobody's */
-    uint32_t *count;         /* how many idle ones the owner's client has, by all of its connections */
+    struct upstream **own; /* the idle ones of this owner; NULL: it is nobody's */
+    uint32_t *count; /* how many the owner's client has, by all of its connections; NULL: it can't log in by them */
 };
 
 struct host_stream_calls {
@@ -84,8 +85,10 @@ struct host_stream_calls {
     void (*switched)(struct host_stream *, const struct head *, struct becalm_text behind);
     /* No more will come: the stream is over. */
     void (*failed)(struct host_stream *, const struct host_failure *);
-    /* It was used for a login (login.h): who has it from now on? */
+    /* It was used for a login (login.h), or says by the PROXY protocol whose it is: who has it from now on? */
     struct host_owner (*owner)(struct host_stream *);
+    /* The PROXY protocol's header about its client, in `version`: how long it is. */
+    size_t (*introduces)(const struct host_stream *, uint32_t version, char header[PROXY_HEADER_WRITTEN]);
 };
 
 /* What HTTP/1 remembers of one request and its answer. */

@@ -46,9 +46,6 @@ void upstream_destroy(struct upstream *upstream)
     if (upstream->h2 != NULL) {
         host_h2_free(upstream);
     }
-    if (upstream->owner.login != NULL) {
-        *upstream->owner.login = NULL;
-    }
     timer_disarm(&upstream->timer);
     wire_free(&upstream->wire);
     buffered_free(host->worker, &upstream->wire.out);

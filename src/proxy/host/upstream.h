@@ -32,7 +32,8 @@ struct upstream {
     struct upstream_host *host;
     struct host_stream *stream; /* whose it is; NULL while idle, shared or nobody's */
     struct host_h2 *h2;         /* SHARED, LEAVING: what it speaks */
-    struct host_owner owner;    /* who has logged in by it, or may have: nobody, or a client that has gone */
+    struct host_owner owner;    /* OWNED: whose it is. `own` is what points to this one */
+    struct upstream *own_next;  /* OWNED: among those of its owner */
     struct upstream *next;      /* among the idle ones, those with an owner, or those being connected */
     struct upstream *previous;
     becalm_ns idle_since;
@@ -40,8 +41,11 @@ struct upstream {
     enum upstream_state state;
     bool only_h1; /* HTTP/2 is not offered */
     bool reused;
-    bool login; /* never for anybody but its owner: see login.h */
+    uint8_t personal; /* why it is never for anybody but its owner: bits of UPSTREAM_LOGIN and UPSTREAM_INTRODUCED */
 };
+
+#define UPSTREAM_LOGIN      1u /* somebody has logged in by it, or may have: see login.h */
+#define UPSTREAM_INTRODUCED 2u /* it began with a header of the PROXY protocol that names its client */
 
 struct upstream_list {
     struct upstream *latest;
@@ -77,10 +81,11 @@ struct upstream_host {
     union address_socket address;
     struct wire_host *tls; /* NULL: plain */
     enum upstream_protocol protocol;
-    bool shares;    /* it speaks HTTP/2, or may: one connection is made at a time, and its streams are shared */
-    bool wants_h1;  /* it has chosen HTTP/2, and then asked for HTTP/1.1 */
-    uint32_t users; /* views that name it; without any it goes with its last connection */
-    uint32_t count; /* connections */
+    uint32_t introduces; /* the version of the PROXY protocol that each connection begins with; 0: none does */
+    bool shares;         /* it speaks HTTP/2, or may: one connection is made at a time, and its streams are shared */
+    bool wants_h1;       /* it has chosen HTTP/2, and then asked for HTTP/1.1 */
+    uint32_t users;      /* views that name it; without any it goes with its last connection */
+    uint32_t count;      /* connections */
     uint32_t connecting;
     struct upstream_pool pool;
     /* upstream_get(), or a test's own. */
@@ -105,6 +110,7 @@ struct upstream_place {
     struct tls_context *tls; /* NULL: plain */
     const char *name;        /* with TLS: that its certificate must have */
     enum upstream_protocol protocol;
+    uint32_t introduces;
 };
 struct upstream_host *upstream_host_use(struct worker *, const struct upstream_place *, const struct upstream_pool *);
 void upstream_host_drop(struct upstream_host *);
@@ -136,13 +142,19 @@ enum upstream_fate upstream_fate(const struct upstream *, size_t written);
 /* Calls host_h1_ready() again soon, though nothing may have happened. */
 void upstream_look_again(struct upstream *);
 
-/* A connection with a login is its owner's from now on; the stream is through with it. Idle ones have at most half of
- * the pool while a stream waits for a connection: then the longest idle one of the client with the most is closed. */
+/* A connection that is personal is its owner's from now on, or closed where there is none; the stream is through with
+ * it. An owner has one with a login. Idle ones with a login have at most half of the pool while a stream waits for a
+ * connection: then the longest idle one of the client with the most is closed. */
 void upstream_own(struct upstream *, struct host_owner);
+/* The one by which its owner has logged in, or is about to. NULL: none. */
+struct upstream *upstream_login(const struct host_owner *);
 /* The stream gets the connection that its client owns. False: it does not live any more. */
 bool upstream_get_own(struct upstream *, struct host_stream *);
-/* The owner goes, or needs it no more: it is closed, as soon as nothing is done on it. */
-void upstream_disown(struct upstream *);
+/* As upstream_get(), of a host that is told whose each connection is: the stream gets one of its client's own, or a new
+ * one. */
+enum upstream_result upstream_get_introduced(struct upstream_host *, struct host_stream *);
+/* The owner goes, or needs them no more. */
+void upstream_disown(struct upstream **own);
 
 /* For host_h2.c. One of its streams has ended, `last`: there is no other. Its host has said how many it takes, or what
  * it said was read: there may be room for who waits. It takes no more of them. */

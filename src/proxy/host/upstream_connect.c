@@ -81,6 +81,20 @@ static enum wire_shake secure(struct upstream *upstream)
     return wire_shake(&upstream->wire);
 }
 
+/* The socket is connected: a host that wants to know whose the connection is hears it before all else. False: it can't,
+ * or nobody wants the connection any more, and it is of no use to others. */
+static bool introduce(struct upstream *upstream)
+{
+    char header[PROXY_HEADER_WRITTEN];
+    const struct host_stream *stream = upstream->stream;
+    if (stream == NULL) {
+        return false;
+    }
+    upstream->personal |= UPSTREAM_INTRODUCED;
+    size_t length = stream->calls->introduces(stream, upstream->host->introduces, header);
+    return send(upstream->wire.source.fd, header, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
 /* An event of a connection that is being made. True: it is made. */
 static bool connects(struct upstream *upstream, uint32_t events)
 {
@@ -91,6 +105,10 @@ static bool connects(struct upstream *upstream, uint32_t events)
         return false;
     }
     if (!secures && (events & EPOLLOUT) == 0) {
+        return false;
+    }
+    if (!secures && upstream->host->introduces > 0 && !introduce(upstream)) {
+        upstream_not_connected(upstream, ECONNRESET);
         return false;
     }
     enum wire_shake shake = secure(upstream);
@@ -147,6 +165,8 @@ static void connected(struct upstream *upstream)
     host->users++; /* stay until the end of this */
     if (!begin_protocol(upstream)) {
         /* The stream that wanted it knows. */
+    } else if (stream == NULL && upstream->personal != 0) {
+        upstream_close(upstream); /* it was one client's */
     } else if (stream == NULL && upstream->h2 == NULL) {
         upstream_put(upstream); /* the stream that wanted it has gone: it is a fresh one for the next */
     } else if (stream != NULL) {

@@ -62,14 +62,24 @@ static inline void owned_add(struct upstream *upstream)
     upstream->state = UPSTREAM_OWNED;
     list_add(&upstream->host->owned, upstream);
     upstream->host->owned_count++;
-    (*upstream->owner.count)++;
+    if (upstream->owner.count != NULL) {
+        (*upstream->owner.count)++;
+    }
 }
 
 static inline void owned_remove(struct upstream *upstream)
 {
     list_remove(&upstream->host->owned, upstream);
     upstream->host->owned_count--;
-    (*upstream->owner.count)--;
+    if (upstream->owner.count != NULL) {
+        (*upstream->owner.count)--;
+    }
+    *upstream->owner.own = upstream->own_next;
+    if (upstream->own_next != NULL) {
+        upstream->own_next->owner.own = upstream->owner.own;
+    }
+    upstream->own_next = NULL;
+    upstream->owner = (struct host_owner){0};
 }
 
 /* Those being connected: they go on when the stream that wanted them has left. */
@@ -102,6 +112,24 @@ static inline becalm_ns idle_limit(const struct upstream *upstream)
 {
     becalm_ns limit = upstream->host->pool.idle;
     return upstream->keep_for > 0 && upstream->keep_for < limit ? upstream->keep_for : limit;
+}
+
+/* Its timer looks whether it has been idle for too long: not later than its host likes. */
+static inline void idle_watch(struct upstream *upstream)
+{
+    if (upstream->keep_for > 0) {
+        becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
+        if (upstream->timer.at > close_at) { /* else it looks again when it fires */
+            wheel_arm(&loop_of(upstream->host)->wheel, &upstream->timer, close_at);
+        }
+    }
+}
+
+/* Will its host have closed it by now? */
+static inline bool is_late(const struct upstream *upstream)
+{
+    return upstream->keep_for > 0 &&
+           becalm_ns_since(loop_of(upstream->host)->now, upstream->idle_since) >= upstream->keep_for;
 }
 
 /* A pooled connection may have been closed by its peer a moment ago, with the event still to come. */
@@ -169,5 +197,7 @@ void upstream_busy_fires(struct timer *);
 
 /* The longest idle one of the client that has the most. It has to log in again, if it comes back. */
 struct upstream *upstream_owned_to_close(const struct upstream_host *);
+/* One that the stream's client owns, taken out of those; NULL: none. */
+struct upstream *upstream_take_introduced(const struct upstream_host *, struct host_stream *);
 
 #endif

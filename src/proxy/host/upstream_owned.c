@@ -1,61 +1,108 @@
 /* SPDX-License-Identifier: MIT */
 #include "upstream_internal.h"
 
+static uint32_t count_of(const struct upstream *upstream)
+{
+    return upstream->owner.count == NULL ? 0 : *upstream->owner.count;
+}
+
 struct upstream *upstream_owned_to_close(const struct upstream_host *host)
 {
     struct upstream *best = host->owned.oldest;
     for (struct upstream *each = best; each != NULL; each = each->previous) {
-        if (*each->owner.count > *best->owner.count) {
+        if (count_of(each) > count_of(best)) {
             best = each;
         }
     }
     return best;
 }
 
+struct upstream *upstream_login(const struct host_owner *owner)
+{
+    struct upstream *upstream = *owner->own;
+    while (upstream != NULL && (upstream->personal & UPSTREAM_LOGIN) == 0) {
+        upstream = upstream->own_next;
+    }
+    return upstream;
+}
+
+/* Whether there is a place for it; a login takes that of the one before it, others that of the longest idle one. */
+static bool make_place(const struct upstream *upstream, const struct host_owner *owner)
+{
+    const struct upstream_host *host = upstream->host;
+    bool login = (upstream->personal & UPSTREAM_LOGIN) != 0;
+    if (owner->own == NULL || (login && owner->count == NULL)) {
+        return false;
+    }
+    struct upstream *other = login                                      ? upstream_login(owner)
+                             : host->owned_count >= host->pool.max_idle ? host->owned.oldest
+                                                                        : NULL;
+    if (other != NULL) {
+        upstream_close(other);
+    }
+    return true;
+}
+
 void upstream_own(struct upstream *upstream, struct host_owner owner)
 {
     struct upstream_host *host = upstream->host;
     upstream->stream = NULL;
-    if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing) {
+    if (wire_ended(&upstream->wire) || wire_left(&upstream->wire) || host->users == 0 || host->worker->closing ||
+        !make_place(upstream, &owner)) {
         upstream_close(upstream);
         return;
     }
-    if (*owner.login != upstream) {
-        upstream_disown(*owner.login);
-    }
     upstream->owner = owner;
-    *owner.login = upstream;
+    upstream->own_next = *owner.own;
+    if (upstream->own_next != NULL) {
+        upstream->own_next->owner.own = &upstream->own_next;
+    }
+    *owner.own = upstream;
     wire_wait(&upstream->wire);
     owned_add(upstream);
+    idle_watch(upstream);
     serve_later(host); /* it may be one too many */
+}
+
+static void take(struct upstream *upstream)
+{
+    owned_remove(upstream);
+    upstream->state = UPSTREAM_BUSY;
+    upstream->reused = true;
 }
 
 bool upstream_get_own(struct upstream *upstream, struct host_stream *stream)
 {
-    if (upstream->state != UPSTREAM_OWNED) {
-        return false;
-    }
     if (!alive(upstream)) {
         upstream_close(upstream);
         return false;
     }
-    owned_remove(upstream);
-    upstream->state = UPSTREAM_BUSY;
-    upstream->reused = true;
+    take(upstream);
     stream->host = upstream->host;
     give(upstream, stream);
     return true;
 }
 
-void upstream_disown(struct upstream *upstream)
+struct upstream *upstream_take_introduced(const struct upstream_host *host, struct host_stream *stream)
 {
-    if (upstream == NULL) {
-        return;
+    struct host_owner owner = stream->calls->owner(stream);
+    for (struct upstream *each = owner.own == NULL ? NULL : *owner.own, *next; each != NULL; each = next) {
+        next = each->own_next;
+        if (each->host != host || (each->personal & UPSTREAM_LOGIN) != 0) {
+            continue;
+        }
+        if (!is_late(each) && (!stream->careful || alive(each))) {
+            take(each);
+            return each;
+        }
+        upstream_destroy(each); /* the view has its host */
     }
-    if (upstream->state == UPSTREAM_OWNED) {
-        upstream_close(upstream);
-    } else {
-        *upstream->owner.login = NULL;
-        upstream->owner = (struct host_owner){0};
+    return NULL;
+}
+
+void upstream_disown(struct upstream **own)
+{
+    while (*own != NULL) {
+        upstream_close(*own);
     }
 }

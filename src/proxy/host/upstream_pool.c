@@ -9,7 +9,7 @@
 static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
 {
     if (!address_equal(&host->address, place->address) || (host->tls == NULL) != (place->tls == NULL) ||
-        host->protocol != place->protocol) {
+        host->protocol != place->protocol || host->introduces != place->introduces) {
         return false;
     }
     return place->tls == NULL || (host->tls->context == place->tls && strcmp(host->tls->name, place->name) == 0);
@@ -35,11 +35,12 @@ struct upstream_host *upstream_host_use(struct worker *worker, const struct upst
         host->worker = worker;
         host->address = *place->address;
         host->protocol = place->protocol;
+        host->introduces = place->introduces;
         host->shares = place->protocol == UPSTREAM_H2 || (place->protocol == UPSTREAM_AUTO && place->tls != NULL);
         host->last_waiting = &host->waiting;
         host->serve.run = upstream_serve_line;
         host->busy.fire = upstream_busy_fires;
-        host->get = upstream_get;
+        host->get = place->introduces > 0 ? upstream_get_introduced : upstream_get;
         host->next = worker->hosts;
         worker->hosts = host;
     }
@@ -82,9 +83,7 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
 {
     while (host->idle.latest != NULL) {
         struct upstream *upstream = host->idle.latest;
-        bool late =
-            upstream->keep_for > 0 && becalm_ns_since(loop_of(host)->now, upstream->idle_since) >= upstream->keep_for;
-        if (!late && (!careful || alive(upstream))) {
+        if (!is_late(upstream) && (!careful || alive(upstream))) {
             idle_remove(upstream);
             upstream->state = UPSTREAM_BUSY;
             upstream->reused = true;
@@ -96,10 +95,10 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
 }
 
 /* Half of the pool may be idle and owned by clients, so that a login that has begun can be ended; more than that gives
- * way to whoever waits. */
+ * way to whoever waits. A connection that only names its client is as good as the next one. */
 static bool has_spare(const struct upstream_host *host)
 {
-    return host->idle.latest != NULL || host->owned_count > host->pool.max / 2;
+    return host->idle.latest != NULL || host->owned_count > (host->introduces > 0 ? 0 : host->pool.max / 2);
 }
 
 /* The pool is full: of used ones, where a fresh one is wanted, or of what nobody else may have. */
@@ -174,9 +173,26 @@ enum upstream_result upstream_get(struct upstream_host *host, struct host_stream
     return get(host, stream, false);
 }
 
+/* One of its client's own needs no turn. */
+static enum upstream_result get_introduced(struct upstream_host *host, struct host_stream *stream, bool in_turn)
+{
+    struct upstream *upstream = stream->fresh ? NULL : upstream_take_introduced(host, stream);
+    if (upstream == NULL) {
+        return get(host, stream, in_turn);
+    }
+    stream->host = host;
+    give(upstream, stream);
+    return UPSTREAM_READY;
+}
+
+enum upstream_result upstream_get_introduced(struct upstream_host *host, struct host_stream *stream)
+{
+    return get_introduced(host, stream, false);
+}
+
 enum upstream_result upstream_get_in_turn(struct upstream_host *host, struct host_stream *stream)
 {
-    return get(host, stream, true);
+    return host->introduces > 0 ? get_introduced(host, stream, true) : get(host, stream, true);
 }
 
 /* The line keeps its order: who wants a fresh connection does not take an idle one, which only makes room for it, and
@@ -198,12 +214,7 @@ void upstream_put(struct upstream *upstream)
     }
     wire_wait(&upstream->wire);
     idle_add(upstream);
-    if (upstream->keep_for > 0) {
-        becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
-        if (upstream->timer.at > close_at) { /* else it looks again when it fires */
-            wheel_arm(&loop_of(host)->wheel, &upstream->timer, close_at);
-        }
-    }
+    idle_watch(upstream);
     serve_later(host);
 }
 
@@ -212,6 +223,9 @@ void upstream_host_quiet(struct upstream_host *host)
     host->users++; /* stay until the end of this */
     while (host->idle.latest != NULL) {
         upstream_destroy(host->idle.latest);
+    }
+    while (host->introduces > 0 && host->owned.latest != NULL) {
+        upstream_destroy(host->owned.latest);
     }
     for (struct upstream *upstream = host->shared.latest, *next; upstream != NULL; upstream = next) {
         next = upstream->next;
