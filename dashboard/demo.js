@@ -6,7 +6,7 @@ import { Api, backoff } from "./api.js";
 import { announce, attribute, text } from "./dom.js";
 import { ms, number } from "./format.js";
 import { Lane } from "./demo_lane.js";
-import { hurtTimes, verdictOf } from "./demo_story.js";
+import { hurtTimes, paceOf, verdictOf } from "./demo_story.js";
 import { themed } from "./theme.js";
 
 const ASK = 500;
@@ -71,6 +71,9 @@ function show() {
   attribute(fault, "data-hurt", state.fault === "healthy" ? null : "");
   text(byId("next"), nextSentence());
   text(byId("verdict"), verdictOf(state));
+  const pace = paceOf(state);
+  text(byId("pace"), pace);
+  attribute(byId("pace"), "hidden", pace === "" ? "" : null);
   text(byId("simulated"), simulationSentence(state.simulation));
   for (const button of document.querySelectorAll("[data-fault]")) {
     attribute(button, "aria-pressed", String(button.dataset.fault === state.fault));

@@ -84,6 +84,13 @@ export function verdictOf(state) {
   return `${lanes.map((lane, i) => fateOf(state, lane, i)).join(". ")}.`;
 }
 
+/** What the machine itself did to both lanes, since back was hurt; empty where it kept up. */
+export function paceOf(state) {
+  if (!(state.slowTicks > 0)) return "";
+  const late = `${number(state.lateMs / 1000)} s late in ${count(state.slowTicks)} of ${count(state.paceTicks)} half seconds`;
+  return `This machine is too busy for it: services had their turn up to ${late}. Calls fail for that in both lanes, whatever their policy.`;
+}
+
 /** What a gateway did not let through to a service since back was hurt, most first: "400 shed, 58 limit". */
 export function refusalsOf(service) {
   const all = Object.entries(service.refusedBy).sort(([, a], [, b]) => b - a);

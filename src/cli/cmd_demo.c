@@ -32,6 +32,7 @@ struct show {
     bool silent;   /* --json */
     bool utf8;
     bool explained; /* what the lines mean */
+    bool warned;    /* that the machine is too busy */
     uint32_t drawn; /* lines */
 };
 
@@ -151,6 +152,15 @@ static void tell_fault(const struct demo *demo, char *text, size_t size)
         uint64_t left = (wait + BECALM_S - 1) / BECALM_S;
         const char *what = next == SERVICE_HEALTHY ? "healed" : service_fault_sentence(next);
         snprintf(text + length, size - (size_t)length, "; in %" PRIu64 " s it will be %s", left, what);
+    }
+}
+
+/* "too busy here: ...", in one short line; empty where the machine kept up. */
+static void tell_pace(const struct pace_span *pace, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (pace->slow > 0) {
+        snprintf(text, size, "this machine is too busy: up to %" PRIu64 " ms late", pace->worst / BECALM_MS);
     }
 }
 
@@ -291,10 +301,12 @@ static bool draw(struct show *show, const struct demo *demo)
     uint32_t width;
     uint32_t height;
     char fault[DRAWN_WIDTH];
+    char pace[DRAWN_WIDTH];
     console_size(&width, &height);
     tell_fault(demo, fault, sizeof fault);
     snprintf(line_next(&drawing), LINE_MAX, "  %s%s%s", show->style.bold, fault, show->style.reset);
-    line_next(&drawing)[0] = '\0';
+    tell_pace(&demo->pace.storm, pace, sizeof pace);
+    snprintf(line_next(&drawing), LINE_MAX, "  %s%s%s", show->style.yellow, pace, show->style.reset);
     draw_figures(&drawing, demo);
     draw_rows(show, &drawing, demo);
     if (width <= DRAWN_WIDTH || height <= drawing.count) {
@@ -313,6 +325,14 @@ static bool draw(struct show *show, const struct demo *demo)
 
 /* ---- line by line ---- */
 
+/* Lines that fit a narrow terminal. */
+static void print_pace(const struct pace_span *pace)
+{
+    printf("\n  This machine is too busy for it: services had\n  their turn up to %" PRIu64 " ms late, in %" PRIu32
+           " of %" PRIu32 "\n  half seconds. Calls fail for that in both lanes,\n  whatever their policy.\n\n",
+           pace->worst / BECALM_MS, pace->slow, pace->ticks);
+}
+
 /* One line, or on a terminal that is narrower than it, one for each lane. */
 static void print_line(struct show *show, const struct demo *demo)
 {
@@ -321,6 +341,10 @@ static void print_line(struct show *show, const struct demo *demo)
     if (!show->explained) {
         puts("  Of each lane: requests at back for each call,\n  and how many of the calls succeed.\n");
         show->explained = true;
+    }
+    if (!show->warned && demo->pace.all.slow > 0) {
+        print_pace(&demo->pace.all);
+        show->warned = true;
     }
     int length = printf("%4" PRIu64 " s  back is %-8s", seconds_of(demo->ticks), service_fault_word(demo->fault));
     if (show->in_place) {
@@ -371,6 +395,9 @@ static void greet(const struct show *show, const struct demo *demo)
 static void summary(const struct demo *demo)
 {
     puts("");
+    if (demo->pace.all.slow > 0) {
+        print_pace(&demo->pace.all);
+    }
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         const struct lane *lane = &demo->lane[i];
         bool is_hurt = storm_state(&demo->storm, i, demo->ticks) == STORM_HURT;
@@ -392,6 +419,8 @@ static void summary_json(const struct demo *demo)
     json_begin(&json, stdout);
     json_object(&json, NULL);
     json_number(&json, "seconds", (double)(demo->ticks * LANE_TICK / BECALM_MS) / 1000, 1);
+    json_number(&json, "slowSeconds", (double)(demo->pace.all.slow * LANE_TICK / BECALM_MS) / 1000, 1);
+    json_number(&json, "lateSeconds", (double)(demo->pace.all.worst / BECALM_MS) / 1000, 3);
     json_array(&json, "lanes");
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         const struct lane *lane = &demo->lane[i];

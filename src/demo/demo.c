@@ -38,6 +38,7 @@ static void change(struct demo *demo, enum service_fault fault)
         storm_heal(&demo->storm, demo->ticks);
     } else {
         storm_hurt(&demo->storm, demo->ticks);
+        pace_anew(&demo->pace);
     }
 }
 
@@ -154,10 +155,19 @@ static void storm_look(struct demo *demo, uint32_t kind)
     }
 }
 
+/* Beats that were missed are not made up for: how late this one is tells of them. */
+static void beat(struct timer *timer)
+{
+    struct demo *demo = CONTAINER_OF(timer, struct demo, beat);
+    pace_beat(&demo->pace, becalm_ns_since(demo->loop.now, timer->at));
+    arm_in(demo, timer, PACE_BEAT);
+}
+
 static void tick(struct timer *timer)
 {
     struct demo *demo = CONTAINER_OF(timer, struct demo, tick);
     demo->ticks++;
+    pace_tick(&demo->pace);
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         lane_tick(&demo->lane[i]);
         storm_look(demo, i);
@@ -338,6 +348,7 @@ int demo_make(struct demo **made, const struct demo_options *options, struct bec
     storm_init(&demo->storm);
     demo->stop = (struct source){.ready = stop_now, .fd = options->stop_fd};
     demo->tick.fire = tick;
+    demo->beat.fire = beat;
     demo->script.fire = script_go_on;
     demo->end.fire = end_now;
     int rc = loop_init(&demo->loop, woken);
@@ -349,6 +360,7 @@ int demo_make(struct demo **made, const struct demo_options *options, struct bec
     demo->begun_at = demo->loop.now;
     demo->scripted = options->script.count > 0;
     arm_in(demo, &demo->tick, LANE_TICK);
+    arm_in(demo, &demo->beat, PACE_BEAT);
     arm_in(demo, &demo->end, options->length);
     if (demo->scripted) {
         arm_in(demo, &demo->script, options->script.healthy_for);

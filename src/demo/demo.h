@@ -7,6 +7,7 @@
  * the gateways have threads of their own, as always. Everything is on loopback. */
 
 #include "lane.h"
+#include "pace.h"
 #include "rehearsal.h"
 
 #include "admin/admin.h"
@@ -61,6 +62,7 @@ struct demo {
     struct handed handed;
     struct source stop;
     struct timer tick;
+    struct timer beat; /* of the pace */
     struct timer script; /* its next step */
     struct timer end;
     uint32_t step;      /* of the script: 0 is before the first fault */
@@ -71,6 +73,7 @@ struct demo {
     uint32_t ticks;
     enum service_fault fault;
     struct storm storm;
+    struct pace pace;
     uint32_t peak_milli[LANE_COUNT];               /* the most that lane_factor_milli() was in it */
     struct demo_change change[DEMO_CHANGES_MAX];   /* a ring */
     uint32_t changes;                              /* ever */

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { afterOf, hurtTimes, refusalsOf, simulatedOf, successOf, verdictOf } from "../../dashboard/demo_story.js";
+import { afterOf, hurtTimes, paceOf, refusalsOf, simulatedOf, successOf, verdictOf } from "../../dashboard/demo_story.js";
 
 /** Two lanes, 20 s after the start: hurt at tick 10, healed at tick 20. */
 function story(naive, becalm, more = {}) {
@@ -55,6 +55,12 @@ test("that users were stopped is said, while they are and after", () => {
     verdictOf(story({ state: "back", recoveredTick: 36, afterStop: true }, { state: "back", recoveredTick: 22 })),
     "Naive retries were back only after all users had been stopped. Becalm was back after 1.0 s.",
   );
+});
+
+test("a machine that is too busy is named, and one that keeps up is not", () => {
+  assert.equal(paceOf({ lateMs: 99, slowTicks: 0, paceTicks: 40 }), "");
+  assert.equal(paceOf({}), "", "an older program");
+  assert.match(paceOf({ lateMs: 1234.5, slowTicks: 7, paceTicks: 40 }), /^This machine is too busy for it: services had their turn up to 1\.2 s late in 7 of 40 half seconds\./);
 });
 
 test("a fault that brings nobody down is said to", () => {

@@ -202,6 +202,20 @@ def test_seconds_end_it():
     assert json.loads(done.stdout)["seconds"] >= 3
 
 
+@same_in_every_build
+def test_a_machine_that_keeps_it_waiting_is_named_on_the_page_and_in_the_summary(demo):
+    """Stopped for a moment, as a scheduler does that has others to serve. The figures of both lanes suffer, so it is said."""
+    before = demo.until(lambda state: state["paceTicks"] >= 2)
+    demo.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.4)
+    demo.process.send_signal(signal.SIGCONT)
+    after = demo.until(lambda state: state["paceTicks"] > before["paceTicks"] and state["lateMs"] > 300)
+    assert before["slowTicks"] < after["slowTicks"] <= after["paceTicks"]
+    said = demo.end()
+    assert re.search(r"This machine is too busy for it: services had\n  their turn up to \d+ ms late, in \d+ of \d+\n  half seconds\.", said), said
+    assert said.index("too busy") < said.rindex("naive retries  "), "before the verdict"
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_a_summary(demo, how):
     demo.until(lambda state: state["ticks"] >= 2)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_DEMO_PACE_H
+#define BECALM_DEMO_PACE_H
+
+/* Does the machine keep up with the demonstration? A beat is due every PACE_BEAT; how late it comes is how long all
+ * services and users of both lanes stood still. A call passes that thread about ten times and has 1 s for each attempt:
+ * where beats are late by a tenth of that, calls fail in both lanes, whatever their policy, and it must be said. */
+
+#include <becalm/ns.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PACE_BEAT (20 * BECALM_MS)
+#define PACE_SLOW (100 * BECALM_MS) /* a tick with a beat this late is slow */
+
+struct pace_span {
+    becalm_ns worst;
+    uint32_t slow; /* ticks, of so many */
+    uint32_t ticks;
+};
+
+struct pace {
+    becalm_ns late;         /* at worst, in the running tick */
+    struct pace_span all;   /* from the start */
+    struct pace_span storm; /* from the latest fault on */
+};
+
+void pace_beat(struct pace *, becalm_ns late);
+void pace_tick(struct pace *);
+void pace_anew(struct pace *); /* a fault begins */
+
+#endif
