@@ -241,7 +241,7 @@ const struct cli_command cmd_import = {
     .purpose = "Print the policy that the retry configuration of another system means, each\n"
                "line with a comment that says where it came from. Each object of a file is read\n"
                "by what it is; DIALECT is for pieces that do not say it:\n\n"
-               "  istio         VirtualService, DestinationRule\n"
+               "  istio         VirtualService, DestinationRule, Gateway\n"
                "  gateway-api   HTTPRoute, GRPCRoute, BackendTrafficPolicy\n"
                "  grpc          a service config\n"
                "  envoy         a bootstrap file, or pieces of one\n"

@@ -128,7 +128,7 @@ def test_import_envoy__another_patch_is_named(becalm):
     "socket, lines",
     [
         ("{sni: a.example, common_tls_context: {}}", ["verify: none", "serverName: a.example"]),
-        ("{common_tls_context: {validation_context: {trusted_ca: {filename: ca.pem}}}}", ["ca: ca.pem"]),
+        ("{sni: a.example, common_tls_context: {validation_context: {trusted_ca: {filename: ca.pem}}}}", ["ca: ca.pem", "serverName: a.example"]),
         ("{common_tls_context: {tls_certificates: [{certificate_chain: {filename: c.pem}, private_key: {filename: k.pem}}]}}", ["cert: c.pem", "key: k.pem"]),
     ],
 )
@@ -155,8 +155,8 @@ def test_import_envoy__a_secret_that_comes_over_the_wire_is_a_warning_and_never_
 
 def test_import_envoy__the_files_of_a_combined_context_are_kept(becalm):
     context = "{combined_validation_context: {default_validation_context: {trusted_ca: {filename: ca.pem}}}}"
-    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: tls, typed_config: {{common_tls_context: {context}}}}}}}]}}"
-    assert yaml.safe_load(imported(becalm, text, "--strict").stdout)["services"]["a"]["tls"] == {"ca": "ca.pem"}
+    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: tls, typed_config: {{sni: b, common_tls_context: {context}}}}}}}]}}"
+    assert yaml.safe_load(imported(becalm, text, "--strict").stdout)["services"]["a"]["tls"] == {"ca": "ca.pem", "serverName": "b"}
 
 
 @pytest.mark.parametrize(

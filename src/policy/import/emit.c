@@ -40,6 +40,7 @@ struct note {
 struct emit_target {
     struct emit *emit;
     struct emit_target *parent;
+    const struct schema *schema; /* NULL: that of services and their rules */
     struct emit_target *next;
     struct emit_target *first; /* endpoints */
     struct emit_target *last;
@@ -62,7 +63,9 @@ struct emit {
     struct chunk *chunks;
     bool failed; /* memory ran out: nothing will be printed */
     struct emit_target defaults;
-    struct emit_target services; /* their list; its notes are those of the file */
+    struct emit_target settings;
+    struct emit_target listeners; /* their list */
+    struct emit_target services;  /* their list; its notes are those of the file */
     struct emit_target *by_wish[BUCKETS];
     struct emit_target *by_name[BUCKETS];
 };
@@ -111,6 +114,8 @@ struct emit *emit_new(void)
     struct emit *e = calloc(1, sizeof *e);
     if (e != NULL) {
         e->defaults = (struct emit_target){.emit = e, .wish = "defaults", .name = "defaults"};
+        e->settings = (struct emit_target){.emit = e, .schema = &schema_settings};
+        e->listeners = (struct emit_target){.emit = e};
         e->services = (struct emit_target){.emit = e};
     }
     return e;
@@ -209,6 +214,29 @@ struct emit_target *emit_defaults(struct emit *e)
     return &e->defaults;
 }
 
+struct emit_target *emit_settings(struct emit *e)
+{
+    return &e->settings;
+}
+
+struct emit_target *emit_listener(struct emit *e, const char *address, const char *comment)
+{
+    struct emit_target *listener = emit_take(e, sizeof *listener);
+    if (listener != NULL) {
+        *listener = (struct emit_target){.emit = e, .schema = &schema_listener, .name = address, .comment = comment};
+    }
+    return listener;
+}
+
+void emit_listen(struct emit_target *listener)
+{
+    struct emit_target *all = listener == NULL ? NULL : &listener->emit->listeners;
+    if (all != NULL) {
+        *(all->last == NULL ? &all->first : &all->last->next) = listener;
+        all->last = listener;
+    }
+}
+
 struct emit_target *emit_service(struct emit *e, const char *wish, const char *comment)
 {
     struct emit_target *service = child_find(&e->services, wish);
@@ -269,9 +297,14 @@ void **emit_slot(struct emit_target *target)
 
 /* ---- keys ---- */
 
-static const struct schema_key *key_find(const char *name, unsigned *order)
+static const struct schema_key *key_find(const struct emit_target *target, const char *name, unsigned *order)
 {
-    const struct schema_key *key = schema_find(&schema_service, name);
+    const struct schema *own = target == NULL || target->schema == NULL ? &schema_service : target->schema;
+    const struct schema_key *key = schema_find(own, name);
+    if (key != NULL && own != &schema_service) {
+        *order = (unsigned)(key - own->keys);
+        return key;
+    }
     if (key != NULL) {
         *order = (unsigned)(key - schema_service.keys);
         return key;
@@ -280,6 +313,12 @@ static const struct schema_key *key_find(const char *name, unsigned *order)
     BECALM_ASSERT(key != NULL);
     *order = schema_service.count + (unsigned)(key - schema_rules.keys);
     return key;
+}
+
+const struct schema_key *emit_key(const struct emit_target *target, const char *key)
+{
+    unsigned order = 0;
+    return key_find(target, key, &order);
 }
 
 static const struct value *value_find(const struct emit_target *target, const char *key)
@@ -314,7 +353,7 @@ const char *emit_put(struct emit_target *target, const char *name, const char *t
         return had;
     }
     unsigned order = 0;
-    const struct schema_key *key = key_find(name, &order);
+    const struct schema_key *key = key_find(target, name, &order);
     struct value **place = &target->values;
     while (*place != NULL && (*place)->order < order) {
         place = &(*place)->next;
@@ -582,9 +621,17 @@ static void target_print(struct emit *e, FILE *out, unsigned indent, const struc
     }
 }
 
+/* "- address: 0.0.0.0:443", and its keys below that. */
+static void listener_print(struct emit *e, FILE *out, const struct emit_target *listener)
+{
+    line_print(out, 2, emit_text(e, "- address: %s", emit_quote(e, listener->name)), listener->comment);
+    values_print(e, out, 4, listener);
+}
+
 bool emit_is_empty(const struct emit *e)
 {
-    return e->defaults.values == NULL && e->services.first == NULL && !e->failed;
+    return e->defaults.values == NULL && e->services.first == NULL && e->listeners.first == NULL &&
+           e->settings.values == NULL && !e->failed;
 }
 
 char *emit_print(const struct emit *source)
@@ -600,6 +647,13 @@ char *emit_print(const struct emit *source)
         comment_print(out, 0, note->text);
     }
     line_print(out, 0, "version: 1", NULL);
+    if (e->listeners.first != NULL) {
+        line_print(out, 0, "listen:", NULL);
+    }
+    for (const struct emit_target *listener = e->listeners.first; listener != NULL; listener = listener->next) {
+        listener_print(e, out, listener);
+    }
+    values_print(e, out, 0, &e->settings);
     if (e->defaults.values != NULL || e->defaults.notes != NULL) {
         target_print(e, out, 0, &e->defaults);
     }

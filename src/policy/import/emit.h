@@ -25,6 +25,13 @@ const char *emit_text(struct emit *, const char *format, ...) __attribute__((for
 
 struct emit_target *emit_defaults(struct emit *);
 
+/* The whole policy's own keys: http2.streams. */
+struct emit_target *emit_settings(struct emit *);
+
+/* An address to listen on, with the keys of a listener. It stands in the policy once emit_listen() was called. */
+struct emit_target *emit_listener(struct emit *, const char *address, const char *comment);
+void emit_listen(struct emit_target *listener);
+
 /* The service of this name, which is made if there is none. A name that no policy may have is changed, and the comment
  * says so. */
 struct emit_target *emit_service(struct emit *, const char *name, const char *comment);
@@ -58,9 +65,10 @@ void emit_set_called(struct emit_target *);
 bool emit_is_called(const struct emit_target *);
 
 /* Gives a key ("budget.kind") a value, written as YAML wants it, unless it has one. Returns the value that it had, or
- * NULL. The key must be one of the schema. */
+ * NULL. The key must be one of the target's schema. */
 const char *emit_put(struct emit_target *, const char *key, const char *value, const char *comment);
 const char *emit_get(const struct emit_target *, const char *key);
+const struct schema_key *emit_key(const struct emit_target *, const char *key);
 void emit_drop(struct emit_target *, const char *key);
 
 /* The comment of a key, or, for a NULL key, of the target itself; "" if there is none. */

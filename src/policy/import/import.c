@@ -3,6 +3,7 @@
 
 #include "../diag.h"
 #include "dialect.h"
+#include "listeners.h"
 #include "route.h"
 
 #include <stdlib.h>
@@ -492,6 +493,7 @@ char *import_finish(struct import *import)
             annotations_tell(&source, &pile.object[i]);
         }
     }
+    listeners_write(&source);
     bool written = routes_write(&source, &import->counts.routes);
     import->counts.left_out = source.left_out;
     import->counts.changed = source.changed;

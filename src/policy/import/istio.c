@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Istio: a VirtualService says how requests to a host are retried, a DestinationRule how many go there at once and
  * which of its hosts are left out. Both become one service. */
-#include "dialect.h"
+#include "istio.h"
+#include "listeners.h"
 #include "mesh.h"
 #include "route.h"
 
@@ -390,6 +391,7 @@ static void pool_rest(struct source *s, struct emit_target *target, const struct
         {"http1MaxPendingRequests", NULL},
         {"http2MaxRequests", NULL},
         {"h2UpgradePolicy", NULL},
+        {"maxConcurrentStreams", NULL},
         {"useClientProtocol", "hosts are not asked in the client's protocol: write `protocol`"},
         {"maxRetries", NULL},
         {"idleTimeout", NOTE "connections are pooled for all services: pool.idle"},
@@ -432,6 +434,23 @@ static void outlier_read(struct source *s, struct emit_target *target, const str
     mesh_outlier(s, target, &o);
 }
 
+static void protocol_read(struct source *s, struct emit_target *target, const struct yaml_node *http)
+{
+    const struct from upgrade = {source_get(http, "h2UpgradePolicy"), "connectionPool.http.h2UpgradePolicy", NULL};
+    const struct from streams = {source_get(http, "maxConcurrentStreams"), "connectionPool.http.maxConcurrentStreams",
+                                 NULL};
+    bool h2 = yaml_is(upgrade.node, "UPGRADE");
+    bool h1 = yaml_is(upgrade.node, "DO_NOT_UPGRADE");
+    if ((h1 || h2) && target == emit_defaults(s->emit)) {
+        source_no_equal(s, target, &upgrade, "only a service has a protocol: write it there");
+    } else if (h2) {
+        source_put_h2(s, target, &upgrade);
+    } else if (h1) {
+        source_put_word(s, target, "protocol", "h1", &upgrade);
+    }
+    source_take_integer(s, emit_settings(s->emit), "pool.streams", &streams);
+}
+
 /* connectionPool, outlierDetection and retryBudget. */
 static void traffic_rules(struct source *s, struct emit_target *target, const struct yaml_node *policy)
 {
@@ -461,10 +480,7 @@ static void traffic_rules(struct source *s, struct emit_target *target, const st
     if (outlier.node != NULL) {
         outlier_read(s, target, &outlier);
     }
-    if (yaml_is(source_get(http, "h2UpgradePolicy"), "UPGRADE") && target != emit_defaults(s->emit)) {
-        source_put_h2(s, target,
-                      &(struct from){source_get(http, "h2UpgradePolicy"), "connectionPool.http.h2UpgradePolicy", NULL});
-    }
+    protocol_read(s, target, http);
 }
 
 static void tls_text(struct source *s, struct emit_target *target, const struct yaml_node *tls, const char *name,
@@ -479,6 +495,16 @@ static void tls_text(struct source *s, struct emit_target *target, const struct 
 /* SIMPLE and MUTUAL are TLS to the hosts; ISTIO_MUTUAL is what the sidecars do among themselves. */
 static void tls_read(struct source *s, struct emit_target *target, const struct from *tls)
 {
+    static const struct field fields[] = {{"mode", NULL},
+                                          {"insecureSkipVerify", NULL},
+                                          {"credentialName", NULL},
+                                          {"sni", NULL},
+                                          {"subjectAltNames", NULL},
+                                          {"caCertificates", NULL},
+                                          {"clientCertificate", NULL},
+                                          {"privateKey", NULL},
+                                          {"caCrl", "certificates that were revoked are not known here"},
+                                          {NULL, NULL}};
     const struct from mode = {source_get(tls->node, "mode"), "tls.mode", NULL};
     const struct from skip = {source_get(tls->node, "insecureSkipVerify"), "tls.insecureSkipVerify", NULL};
     const struct from secret = {source_get(tls->node, "credentialName"), "tls.credentialName", NULL};
@@ -491,9 +517,11 @@ static void tls_read(struct source *s, struct emit_target *target, const struct 
                         "the certificates of the mesh are not known here; hosts are called without TLS");
         return;
     }
+    source_rest(s, target, tls->node, "tls", fields);
     skipped = source_boolean(s, &skip, &skipped) && skipped;
     source_put_word(s, target, "tls.verify", skipped ? "none" : "full", skipped ? &skip : &mode);
-    tls_text(s, target, tls->node, "sni", "tls.serverName");
+    hosts_name_put(s, target, &(struct from){source_get(tls->node, "sni"), "tls.sni", NULL},
+                   &(struct from){source_get(tls->node, "subjectAltNames"), "tls.subjectAltNames", NULL});
     tls_text(s, target, tls->node, "caCertificates", "tls.ca");
     tls_text(s, target, tls->node, "clientCertificate", "tls.cert");
     tls_text(s, target, tls->node, "privateKey", "tls.key");
@@ -559,10 +587,15 @@ static void fragment(struct istio *in, const struct yaml_node *node)
     traffic_policy(in->s, defaults, &(struct from){source_get(node, "trafficPolicy"), "trafficPolicy", NULL});
 }
 
-enum piece { VIRTUAL_SERVICE, DESTINATION_RULE, FRAGMENT, OTHER };
+enum piece { VIRTUAL_SERVICE, DESTINATION_RULE, GATEWAY, FRAGMENT, OTHER };
 
-static enum piece object_kind(const struct yaml_node *object, const struct yaml_node *spec, const char *kind)
+static enum piece object_kind(const struct object *from, const struct yaml_node *spec)
 {
+    const struct yaml_node *object = from->node;
+    const char *kind = from->kind;
+    if (istio_gateway_is(from)) {
+        return GATEWAY;
+    }
     if (strcmp(kind, "VirtualService") == 0 || (kind[0] == '\0' && source_get(spec, "http") != NULL)) {
         return VIRTUAL_SERVICE;
     }
@@ -583,7 +616,7 @@ static void object_read(struct istio *in, const struct object *from)
     const struct yaml_node *metadata = source_get(object, "metadata");
     const struct yaml_node *name = source_get(metadata, "name");
     const struct yaml_node *space = source_get(metadata, "namespace");
-    const enum piece what = object_kind(object, spec, kind);
+    const enum piece what = object_kind(from, spec);
     in->name = name != NULL && name->kind == YAML_SCALAR ? name->text : "";
     in->space = space != NULL && space->kind == YAML_SCALAR ? space->text : "";
     if ((what == VIRTUAL_SERVICE) != (in->pass == 0) ||
@@ -597,13 +630,16 @@ static void object_read(struct istio *in, const struct object *from)
     case DESTINATION_RULE:
         destination_rule(in, spec);
         break;
+    case GATEWAY:
+        istio_gateway_read(s, spec);
+        break;
     case FRAGMENT:
         fragment(in, spec);
         break;
     case OTHER:
         source_no_equal(s, NULL,
                         &(struct from){source_get(object, "kind"), emit_text(s->emit, "kind \"%s\"", kind), NULL},
-                        "only VirtualService and DestinationRule are read");
+                        "only VirtualService, DestinationRule and Gateway are read");
         break;
     }
 }
@@ -647,7 +683,8 @@ static bool istio_recognises(const struct object *object)
     if (object->kind[0] == '\0') {
         return is_traffic_block(object->node);
     }
-    return strcmp(object->kind, "VirtualService") == 0 || strcmp(object->kind, "DestinationRule") == 0;
+    return strcmp(object->kind, "VirtualService") == 0 || strcmp(object->kind, "DestinationRule") == 0 ||
+           istio_gateway_is(object);
 }
 
 static void istio_read(struct source *s, const struct objects *objects)

@@ -324,13 +324,6 @@ void source_conflict(struct source *s, struct emit_target *target, const struct 
                    emit_comment(target, key)));
 }
 
-static const struct schema_key *rule(const char *key)
-{
-    const struct schema_key *found = schema_find(&schema_rules, key);
-    BECALM_ASSERT(found != NULL);
-    return found;
-}
-
 /* A number of the field's unit as text. */
 typedef const char *write_fn(struct source *, uint64_t value, uint64_t scale);
 
@@ -364,7 +357,7 @@ static const char *duration_write(struct source *s, uint64_t value, uint64_t sca
 static void put_number(struct source *s, struct emit_target *target, const char *key, uint64_t value, uint64_t scale,
                        const struct from *from, write_fn *write)
 {
-    const struct schema_key *limits = rule(key);
+    const struct schema_key *limits = emit_key(target, key);
     bool share = limits->type == TYPE_PERCENT; /* the schema may allow more than 100 %, but no text says so */
     uint64_t most = share && limits->max > ALL_PPM ? ALL_PPM : limits->max;
     uint64_t cut = value < limits->min ? limits->min : value > most ? most : value;

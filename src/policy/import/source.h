@@ -18,8 +18,9 @@ struct source {
     const char *file;    /* the object's; who goes over objects sets it */
     struct route *first_route;
     struct route *last_route;
-    uint32_t left_out; /* findings about something that is left out */
-    uint32_t changed;  /* values that are not what they were */
+    struct listener *listeners; /* see listeners.h */
+    uint32_t left_out;          /* findings about something that is left out */
+    uint32_t changed;           /* values that are not what they were */
 };
 
 /* One thing in the source: its node, what it is called there ("retries.attempts"), and, if it needs one, a remark for

@@ -395,6 +395,9 @@ static void filters_read(struct envoy *in, const struct yaml_node *chain, unsign
 static void listener_read(struct envoy *in, const struct yaml_node *node, unsigned depth)
 {
     const struct from chains = {source_get(node, "filter_chains"), "filter_chains", NULL};
+    if (source_get(node, "address") != NULL) {
+        envoy_listener_read(in->s, node);
+    }
     for (uint32_t i = 0; source_is(in->s, &chains, YAML_SEQUENCE) && i < chains.node->count; i++) {
         filters_read(in, chains.node->item[i], depth);
     }
@@ -439,8 +442,9 @@ static const struct field any_fields[] = {{"@type", NULL},
                                           {"connect_timeout", NULL},
                                           {"stat_prefix", NULL},
                                           {"codec_type", NULL},
+                                          {"http2_protocol_options", NULL},
                                           {"http_filters", NOTE "Becalm has no filters"},
-                                          {"address", NOTE "listen says where Becalm listens"},
+                                          {"address", NULL},
                                           {"admin", NOTE "admin says where Becalm's own metrics are"},
                                           {NULL, NULL}};
 

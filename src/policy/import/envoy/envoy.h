@@ -3,7 +3,8 @@
 #define BECALM_IMPORT_ENVOY_H
 
 /* What the files about Envoy share: envoy.c has routes, envoy_cluster.c clusters, envoy_dump.c what Envoy says of
- * itself, envoy_filter.c the patches that Istio applies to it. */
+ * itself, envoy_filter.c the patches that Istio applies to it, envoy_listener.c where clients come in, envoy_tls.c the
+ * TLS of both sides. */
 
 #include "policy/import/dialect.h"
 
@@ -39,6 +40,19 @@ void envoy_cluster_rules(struct source *, struct emit_target *, const struct yam
 /* Remembers addresses; envoy_assignments_put() gives them to the clusters, once all of these are known. */
 void envoy_assignment_keep(struct envoy *, const struct yaml_node *);
 void envoy_assignments_put(struct envoy *);
+
+/* http2_protocol_options of a listener or a cluster: its numbers are those of the whole policy. `streams`: the key of
+ * its streams. */
+void envoy_http2_read(struct source *, const struct from *options, const char *streams);
+
+/* A transport_socket, or a tls_context: how the hosts of a service are called, and how clients come in. The second is
+ * false where there is no TLS, and says whether HTTP/2 is offered by ALPN. */
+struct listener;
+void envoy_host_tls_read(struct source *, struct emit_target *service, const struct from *socket);
+bool envoy_client_tls_read(struct source *, struct listener *, const struct from *socket, bool *offers_h2);
+
+/* Where a listener listens, and what is spoken there. */
+void envoy_listener_read(struct source *, const struct yaml_node *listener);
 
 /* A piece of a route or a cluster, without what is around it. */
 void envoy_piece_read(struct source *, struct emit_target *, const struct yaml_node *);

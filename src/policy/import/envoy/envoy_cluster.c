@@ -180,61 +180,6 @@ static void assignment_read(struct source *s, struct emit_target *target, const 
     }
 }
 
-/* ---- TLS ---- */
-
-/* The name of a file, of a DataSource. */
-static void file_take(struct source *s, struct emit_target *target, const char *key, const struct yaml_node *data,
-                      const char *path)
-{
-    const struct from file = {source_get(data, "filename"), path, NULL};
-    if (file.node != NULL && source_text(s, &file) != NULL) {
-        source_put_text(s, target, key, file.node->text, &file);
-    } else if (data != NULL) {
-        source_no_equal(s, target, &(struct from){data, path, NULL},
-                        emit_text(s->emit, "it is in no file: write %s", key));
-    }
-}
-
-static void tls_read(struct source *s, struct emit_target *target, const struct from *socket)
-{
-    const struct yaml_node *config = envoy_config_of(socket->node);
-    const struct yaml_node *common = source_get(config, "common_tls_context");
-    const struct yaml_node *name = source_get(socket->node, "name");
-    const struct from sni = {source_get(config, "sni"), "transport_socket.sni", NULL};
-    const struct yaml_node *combined = source_get(common, "combined_validation_context");
-    const struct yaml_node *validation = source_get(
-        combined != NULL ? combined : common, combined != NULL ? "default_validation_context" : "validation_context");
-    bool elsewhere = source_get(common, "tls_certificate_sds_secret_configs") != NULL ||
-                     source_get(combined != NULL ? combined : common, "validation_context_sds_secret_config") != NULL;
-    const struct yaml_node *ca = source_get(validation, "trusted_ca");
-    const struct yaml_node *certificates = source_get(common, "tls_certificates");
-    if (name != NULL && name->kind == YAML_SCALAR && strstr(name->text, "raw_buffer") != NULL) {
-        return;
-    }
-    if (common == NULL) {
-        source_no_equal(s, target, socket, "of transport sockets only TLS is read; hosts are called without it");
-        return;
-    }
-    if (elsewhere) {
-        source_no_equal(s, target, socket,
-                        "certificates come from elsewhere (SDS): write tls.cert, tls.key and tls.ca");
-    }
-    if (ca == NULL && !elsewhere) {
-        const struct from unverified = {socket->node, socket->path, "without a trusted_ca Envoy verifies nothing"};
-        source_put_word(s, target, "tls.verify", "none", &unverified);
-    }
-    if (sni.node != NULL && source_text(s, &sni) != NULL) {
-        source_put_text(s, target, "tls.serverName", sni.node->text, &sni);
-    }
-    file_take(s, target, "tls.ca", ca, "validation_context.trusted_ca");
-    if (certificates != NULL && certificates->kind == YAML_SEQUENCE && certificates->count > 0) {
-        file_take(s, target, "tls.cert", source_get(certificates->item[0], "certificate_chain"),
-                  "tls_certificates.certificate_chain");
-        file_take(s, target, "tls.key", source_get(certificates->item[0], "private_key"),
-                  "tls_certificates.private_key");
-    }
-}
-
 /* ---- clusters ---- */
 
 static const struct field cluster_fields[] = {
@@ -247,6 +192,7 @@ static const struct field cluster_fields[] = {
     {"outlier_detection", NULL},
     {"load_assignment", NULL},
     {"transport_socket", NULL},
+    {"tls_context", NULL},
     {"eds_cluster_config", NULL},
     {"dns_lookup_family", NULL},
     {"metadata", NULL},
@@ -258,12 +204,19 @@ static const struct field cluster_fields[] = {
     {"health_checks", NOTE "bad hosts are found by their answers: see outlier"},
     {NULL, NULL}};
 
-/* HTTP/2 where the cluster says so itself, in the old place or in the new one. Without a word Envoy speaks HTTP/1.1. */
+static const struct yaml_node *http_options_of(const struct yaml_node *cluster)
+{
+    return source_get(source_get(cluster, "typed_extension_protocol_options"),
+                      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions");
+}
+
+/* HTTP/2 where the cluster says so itself, in the old place or in the new one. */
 static void protocol_read(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
-    const struct yaml_node *all = source_get(node, "typed_extension_protocol_options");
-    const struct yaml_node *options = source_get(all, "envoy.extensions.upstreams.http.v3.HttpProtocolOptions");
+    const struct yaml_node *options = http_options_of(node);
     const struct yaml_node *explicit = source_get(options, "explicit_http_config");
+    const struct from chosen = {source_get(source_get(options, "auto_config"), "http2_protocol_options"),
+                                "auto_config.http2_protocol_options", NULL};
     const struct from old = {source_get(node, "http2_protocol_options"), "http2_protocol_options", NULL};
     const struct from own = {source_get(explicit, "http2_protocol_options"),
                              "explicit_http_config.http2_protocol_options", NULL};
@@ -274,6 +227,7 @@ static void protocol_read(struct source *s, struct emit_target *target, const st
     if (own.node != NULL || (old.node != NULL && explicit == NULL)) {
         source_put_h2(s, target, own.node != NULL ? &own : &old);
     }
+    envoy_http2_read(s, own.node != NULL ? &own : chosen.node != NULL ? &chosen : &old, "pool.streams");
     if (third.node != NULL) {
         source_no_equal(s, target, &third, "HTTP/3 is not spoken");
     }
@@ -282,11 +236,27 @@ static void protocol_read(struct source *s, struct emit_target *target, const st
     }
 }
 
+/* With TLS the hosts would be asked what they speak; Envoy does so only where it is told to. */
+static void h1_put(struct source *s, struct emit_target *target, const struct yaml_node *node)
+{
+    const struct yaml_node *options = http_options_of(node);
+    bool asks =
+        source_get(options, "auto_config") != NULL || source_get(options, "use_downstream_protocol_config") != NULL;
+    const struct from from = {node, "cluster", "without http2_protocol_options Envoy speaks HTTP/1.1"};
+    if (!asks && emit_get(target, "protocol") == NULL &&
+        (emit_get(target, "tls.verify") != NULL || emit_get(target, "tls.ca") != NULL)) {
+        source_put_word(s, target, "protocol", "h1", &from);
+    }
+}
+
 void envoy_cluster_rules(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
     const struct from breakers = {source_get(node, "circuit_breakers"), "circuit_breakers", NULL};
     const struct from outlier = {source_get(node, "outlier_detection"), "outlier_detection", NULL};
-    const struct from socket = {source_get(node, "transport_socket"), "transport_socket", NULL};
+    const struct yaml_node *written = source_get(node, "transport_socket");
+    const struct yaml_node *older = source_get(node, "tls_context"); /* as Envoy's second version wrote it */
+    const struct from socket = {written != NULL ? written : older, written != NULL ? "transport_socket" : "tls_context",
+                                NULL};
     source_take_duration(s, target, "connectTimeout",
                          &(struct from){source_get(node, "connect_timeout"), "connect_timeout", NULL});
     if (breakers.node != NULL) {
@@ -297,7 +267,7 @@ void envoy_cluster_rules(struct source *s, struct emit_target *target, const str
     }
     if (target != emit_defaults(s->emit)) {
         if (socket.node != NULL) {
-            tls_read(s, target, &socket);
+            envoy_host_tls_read(s, target, &socket);
         }
         protocol_read(s, target, node);
     } else if (socket.node != NULL) {
@@ -350,6 +320,9 @@ void envoy_cluster_read(struct envoy *in, const struct yaml_node *node)
     struct emit_target *target = named ? emit_service(s->emit, text, source_where(s, &name)) : emit_defaults(s->emit);
     source_rest(s, target, node, "cluster", cluster_fields);
     envoy_cluster_rules(s, target, node);
+    if (named) {
+        h1_put(s, target, node);
+    }
     if (named && assignment.node != NULL && source_is(s, &assignment, YAML_MAPPING)) {
         assignment_read(s, target, &assignment);
     } else if (named) {

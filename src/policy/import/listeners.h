@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BECALM_IMPORT_LISTENERS_H
+#define BECALM_IMPORT_LISTENERS_H
+
+/* Where the source listens. It becomes `listen` if one of the addresses has TLS: then all of them stand there, since
+ * what is not in the list is not listened on. Without TLS nothing is written, and `listen` stays the user's. */
+
+#include "source.h"
+
+/* The address 0.0.0.0:443, or the like; what several parts of the source say of it comes together. NULL: no address to
+ * listen on, which was told, or no memory. Every function below accepts it. */
+struct listener;
+struct listener *listener_at(struct source *, const char *host, uint64_t port, const struct from *);
+
+/* It has TLS with this certificate. */
+void listener_certificate(struct source *, struct listener *, const char *cert, const char *key, const struct from *);
+
+/* It has TLS with certificates that are not known here, which was told: it can't be written. */
+void listener_spoil(struct listener *);
+
+/* What else stands in `listen`: tls.clientCa, tls.clientAuth, tls.minVersion. */
+struct emit_target *listener_keys(struct listener *);
+
+/* Whether it speaks these; the protocols of all its parts come together. */
+void listener_speaks(struct listener *, bool h1, bool h2);
+
+/* It takes clients only for names that it knows; one part that takes every name is enough to take all. */
+void listener_names(struct listener *, bool all);
+
+/* The oldest version of TLS, as Envoy and Istio call it: TLSv1_2, TLSV1_3, TLS_AUTO. */
+void listener_oldest(struct source *, struct listener *, const struct from *);
+
+/* All of them, once everything is read. */
+void listeners_write(struct source *);
+
+/* One name that a certificate must have, and one that is asked for: here they are the same. `names` is a list of texts,
+ * or of matchers with `exact`; `sni` may have no node. */
+void hosts_name_put(struct source *, struct emit_target *service, const struct from *sni, const struct from *names);
+
+#endif
