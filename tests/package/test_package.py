@@ -2,13 +2,16 @@
 """What is shipped: packages that install, start and go without a trace, the root of the image, the bill of materials. With
 BECALM_SOAK=1 also in a Debian of their own, and the image as buildah makes it; that needs the network."""
 
+import http.server
 import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -31,6 +34,16 @@ def run(*command, **more):
     return done.stdout
 
 
+def codename():
+    return re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
+
+
+def processor_seconds():
+    """Of all that this process has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def free_ports():
     with socket.socket() as one, socket.socket() as two:
         one.bind(("127.0.0.1", 0))
@@ -38,8 +51,8 @@ def free_ports():
         return one.getsockname()[1], two.getsockname()[1]
 
 
-def starts(command, enter=None):
-    """The gateway that the command starts gets ready, and ends when it is told to."""
+def starts(command, enter=None, meanwhile=lambda listen, admin: None):
+    """The gateway that the command starts gets ready, does what is asked of it meanwhile, and ends when it is told to."""
     for _ in range(5):  # somebody else may have taken a port meanwhile
         listen, admin = free_ports()
         sets = ["--set", f"listen=127.0.0.1:{listen}", "--set", f"admin=127.0.0.1:{admin}", "--set", "drain.delay=0s"]
@@ -49,12 +62,15 @@ def starts(command, enter=None):
             while process.poll() is None and time.monotonic() < until:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{admin}/readyz", timeout=GUARD) as answer:
-                        if answer.status == 200:
-                            process.terminate()
-                            assert process.wait(GUARD) == 0
-                            return
+                        ready = answer.status == 200
                 except OSError:
                     time.sleep(0.05)
+                    continue
+                if ready:
+                    meanwhile(listen, admin)
+                    process.terminate()
+                    assert process.wait(GUARD) == 0
+                    return
         finally:
             if process.poll() is None:
                 process.kill()
@@ -192,6 +208,71 @@ def test_image__its_root_serves_as_its_user_with_nothing_else_in_it(image):
     assert top.returncode == 1 and "loading a library" not in top.stderr, top
 
 
+class Mine(http.server.BaseHTTPRequestHandler):
+    """A service of one's own, on this machine."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-length", "5")
+        self.end_headers()
+        self.wfile.write(b"mine\n")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def service():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+def ways(root, port):
+    """README's five ways inside of a root that has nothing but the program: as its user, with files that were put into it."""
+
+    def becalm(*words, code=0):
+        done = subprocess.run(["/usr/bin/becalm", *map(str, words)], preexec_fn=enter(root), capture_output=True,
+                              text=True, timeout=GUARD)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def ask(url, **more):
+        request = urllib.request.Request(url)
+        for kind, proxy in more.items():
+            request.set_proxy(proxy, kind)
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=GUARD) as answer:
+            return answer.read()
+
+    folder = root / "tmp"
+    (folder / "gateway.yaml").write_text(f'services:\n  files: {{hosts: ["127.0.0.1:{port}"], match: {{prefix: /}}}}\n')
+    (folder / "sidecar.yaml").write_text(f'role: sidecar\nservices:\n  files: {{hosts: ["127.0.0.1:{port}"], match: {{host: files}}}}\n')
+
+    def gateway(listen, admin):
+        assert ask(f"http://127.0.0.1:{listen}/") == b"mine\n"
+        assert "files" in becalm("top", "--once", f"http://127.0.0.1:{admin}"), "asks by libcurl, which is in the image for it"
+
+    def sidecar(listen, _):
+        assert ask("http://files/", http=f"127.0.0.1:{listen}") == b"mine\n"
+
+    starts(["/usr/bin/becalm", "proxy", "/tmp/gateway.yaml"], enter(root), gateway)
+    starts(["/usr/bin/becalm", "proxy", "/tmp/sidecar.yaml"], enter(root), sidecar)
+    becalm("exec", "--retries", 2, "--delay", "1ms", "--budget", "image", "--", "/usr/bin/becalm", "check", "/tmp/gateway.yaml")
+    assert "image" in becalm("exec", "--list-budgets")
+    becalm("exec", "--retries", 1, "--delay", "1ms", "--", "/usr/bin/becalm", "check", "/tmp/none.yaml", code=1)
+    (folder / "nginx.conf").write_text("events {}\nhttp { upstream pay { server 10.0.0.1:80; } server { listen 80; location / { proxy_pass http://pay; } } }\n")
+    (folder / "imported.yaml").write_text(becalm("import", "/tmp/nginx.conf"))
+    becalm("check", "/tmp/imported.yaml")
+    assert "pay" in becalm("sim", "--graph", "/tmp/imported.yaml", "--kill", "pay")
+
+
+@is_root
+def test_image__goes_the_five_ways(image, service):
+    ways(image, service)
+
+
 def test_image__is_small_and_no_root_s(image):
     size = sum(path.stat().st_size for path in image.rglob("*") if path.is_file())
     assert size < 24 * 1024 * 1024
@@ -241,8 +322,7 @@ def test_sbom__names_what_the_program_loads(tmp_path):
 def test_deb__in_a_clean_debian(packages, tmp_path):
     root = tmp_path / "debian"
     needs = re.findall(r"([a-z0-9.+-]+)(?: \([^)]*\))?(?:, |$)", run("dpkg-deb", "-f", packages["deb"], "Depends").strip())
-    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
-    run("mmdebstrap", "--variant=minbase", "--include=" + ",".join(needs), release, root)
+    run("mmdebstrap", "--variant=minbase", "--include=" + ",".join(needs), codename(), root)
     shutil.copy(packages["deb"], root / "tmp/becalm.deb")
     run("chroot", root, "dpkg", "-i", "/tmp/becalm.deb")
     starts(["/usr/bin/becalm", "proxy", "/etc/becalm/becalm.yaml"], enter(root))
@@ -252,7 +332,7 @@ def test_deb__in_a_clean_debian(packages, tmp_path):
 
 @soak
 @is_root
-def test_image__as_buildah_makes_it(image, tmp_path):
+def test_image__as_buildah_makes_it(image, service, tmp_path):
     context = tmp_path / "context"
     context.mkdir()
     shutil.copytree(image, context / "root", symlinks=True)
@@ -261,8 +341,9 @@ def test_image__as_buildah_makes_it(image, tmp_path):
         name = run("buildah", "--storage-driver=vfs", "from", "becalm-test").strip()
         settings = json.loads(run("buildah", "--storage-driver=vfs", "inspect", name))["OCIv1"]["config"]
         assert settings["User"] == "65532:65532" and settings["Entrypoint"] == ["/usr/bin/becalm"]
-        mounted = run("buildah", "--storage-driver=vfs", "mount", name).strip()
+        mounted = pathlib.Path(run("buildah", "--storage-driver=vfs", "mount", name).strip())
         starts([*settings["Entrypoint"], *settings["Cmd"]], enter(mounted))
+        ways(mounted, service)
         run("buildah", "--storage-driver=vfs", "rm", name)
     finally:
         run("buildah", "--storage-driver=vfs", "rmi", "-f", "becalm-test")
@@ -274,13 +355,16 @@ def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path
     """An empty Debian, the packages, and README: gateway, sidecar, libcurl, shell, and checking what is there. What the walk says is how long
     each took."""
     root = tmp_path / "debian"
-    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
-    run("mmdebstrap", "--variant=apt", "--include=python3,curl,gcc,libc6-dev,pkg-config", release, root)
+    run("mmdebstrap", "--variant=apt", "--include=python3,curl,gcc,libc6-dev,pkg-config", codename(), root)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     for each in packages["deb"].parent.glob("*.deb"):
         shutil.copy(each, root / "tmp")
     run("chroot", root, "sh", "-c", "DEBIAN_FRONTEND=noninteractive apt-get install -y /tmp/*.deb")
     shutil.copy(ROOT / "tests/package/walk.sh", root / "tmp/walk.sh")
+    for each in ("quickstart.c", "storm.c"):
+        shutil.copy(ROOT / "examples" / each, root / "tmp")
+        built = f"cc /tmp/{each} -o /tmp/example $(pkg-config --cflags --libs libbecalm) && /tmp/example"
+        assert run("chroot", root, "sh", "-c", built).strip(), each
     (root / "dev/null").exists() or os.mknod(root / "dev/null", 0o20666, os.makedev(1, 3))
     said = run("chroot", root, "bash", "/tmp/walk.sh", free_block())
     assert [line.split()[1] for line in said.splitlines() if line.startswith("way: ")] == ["gateway", "sidecar", "libcurl", "shell", "check", "kubernetes"]
@@ -289,11 +373,41 @@ def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path
 
 @soak
 @is_root
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="there is no repository to clone")
+def test_newcomer__gets_from_an_empty_debian_to_the_running_demonstration(tmp_path):
+    """git clone, make run. Ten minutes of processor time are a bound that holds beside any load; how long it took is printed."""
+    root = tmp_path / "debian"
+    run("mmdebstrap", "--variant=apt", codename(), root)
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    run("git", "clone", "-q", "--bare", ROOT, root / "srv/becalm.git")
+    authorities = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")  # of a network that has one of its own, too
+    if authorities.exists():
+        shutil.copy(authorities, root / "srv/authorities.crt")
+    begun, used = time.monotonic(), processor_seconds()
+    script = """
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git make >/dev/null 2>&1 || exit
+        cd /root && git -c safe.directory='*' clone -q /srv/becalm.git becalm && cd becalm || exit
+        echo cloned
+        exec make run
+    """
+    clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "NODE_EXTRA_CA_CERTS": "/srv/authorities.crt"}
+    said = run("chroot", root, "sh", "-c", script, env=clean)
+    used = processor_seconds() - used
+    said = said[said.index("cloned\n"):]
+    print(f"{time.monotonic() - begun:.0f} s, {used:.0f} s of processor time\n{said}")
+    assert used < 600
+    assert re.search(r"naive retries +\d+ calls.*\n  becalm +\d+ calls", said, re.S)
+    assert "no charts" not in said
+    setup = said[:said.index("A retry storm")].splitlines()
+    assert len(setup) < 12, "says what it does, and not all that others say"
+
+
+@soak
+@is_root
 def test_bundle__runs_in_another_release(bundle, tmp_path):
     """With another C library than the one that it was built with."""
     root = tmp_path / "other"
-    release = re.search(r"VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text())[1]
-    run("mmdebstrap", "--variant=essential", "bullseye" if release != "bullseye" else "bookworm", root)
+    run("mmdebstrap", "--variant=essential", "bullseye" if codename() != "bullseye" else "bookworm", root)
     shutil.copytree(bundle, root / "opt/becalm", symlinks=True)
     starts(["/opt/becalm/bin/becalm", "proxy", "/opt/becalm/share/becalm/becalm.yaml"], enter(root))
 
