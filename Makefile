@@ -10,9 +10,10 @@ NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # build,PRESET[,arguments] configures and builds; check,PRESET runs its tests.
 build = cmake --preset $(1) && cmake --build --preset $(1) -j $(JOBS) $(2)
-check = $(NOASLR) ctest --preset $(1) -j $(CHECKS)
+check = MAKEFLAGS= $(NOASLR) ctest --preset $(1) -j $(or $(2),$(CHECKS))
 
 .PHONY: help run test quick soak bench picture install dist deb rpm image bundle clean format
+.PHONY: built-dev built-clang built-asan built-tsan built-fuzz checked-dev checked-clang checked-asan checked-tsan checked-fuzz
 
 help: ## print this list (the default)
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -30,21 +31,34 @@ fleet: ## run three gateways that share a retry budget through a redis-server of
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
-	$(call build,dev)
-	$(call build,clang) && $(call check,clang)
-	$(call build,asan) && $(call check,asan)
-	$(call build,tsan) && $(call check,tsan)
-	$(call build,fuzz) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
+	+@$(MAKE) --no-print-directory -j 2 checked-dev
+
+# Two chains, one of builds and one of tests. Most tests wait most of the time, so the next preset is built meanwhile, at
+# the lowest priority: a test hardly notices it.
+built-dev built-clang built-asan built-tsan built-fuzz: built-%:
+	nice -n 19 cmake --preset $* && nice -n 19 cmake --build --preset $* -j $(JOBS)
+built-asan: built-clang
+built-tsan: built-asan
+built-fuzz: built-tsan
+built-dev: built-fuzz
+checked-clang checked-asan checked-tsan: checked-%: built-%
+	$(call check,$*)
+checked-asan: checked-clang
+checked-tsan: checked-asan
+checked-fuzz: built-fuzz checked-tsan
+	$(call check,fuzz,$(JOBS))
+checked-dev: built-dev checked-fuzz
 	$(call check,dev) -LE by-asan
 
 quick: ## build and test with gcc alone
 	$(call build,dev)
 	$(call check,dev)
 
-soak: ## run the tests with their full counts, plainly and under asan; fuzz for ten minutes
+soak: ## run the tests with their full counts, plainly and under sanitizers; fuzz for ten minutes
 	tools/setup build test bench deb rpm image package
 	$(call build,soak) && $(NOASLR) ctest --preset soak -j $(JOBS)
 	$(call build,soak-asan) && $(NOASLR) ctest --preset soak-asan -j $(JOBS) -R '^(e2e|cli)/'
+	$(call build,soak-tsan) && $(NOASLR) ctest --preset soak-tsan -j $(JOBS) -R '^(e2e|curl)/'
 	cmake --preset fuzz -DBECALM_FUZZ_SECONDS=600 -DBECALM_FUZZ_SEED=0 && cmake --build --preset fuzz -j $(JOBS) && $(NOASLR) ctest --preset fuzz -j $(JOBS)
 
 bench: ## measure engine, simulator and gateway beside their peers; run every acceptance row
