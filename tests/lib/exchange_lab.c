@@ -113,8 +113,49 @@ static size_t note_message(struct lab *lab, const struct lab_end *end, const cha
     return all;
 }
 
-static void note_text(struct lab *lab, const struct lab_end *end, const char *verb, const char *text, size_t length)
+#define PREFACE    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define FRAME_HEAD 9
+
+/* "SETTINGS, HEADERS 1 end, SETTINGS ack" */
+static void note_frames(struct lab *lab, const struct lab_end *end, const char *verb, const char *text, size_t length)
 {
+    static const char *const names[] = {"DATA", "HEADERS", "PRIORITY", "RST_STREAM",    "SETTINGS",
+                                        "PUSH", "PING",    "GOAWAY",   "WINDOW_UPDATE", "CONTINUATION"};
+    const unsigned char *at = (const unsigned char *)text;
+    char line[192];
+    size_t used = 0;
+    while (length >= FRAME_HEAD && used < sizeof line - 48) {
+        size_t frame = FRAME_HEAD + ((size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2]);
+        unsigned stream = (unsigned)at[7] << 8 | at[8];
+        bool ends = at[3] <= 1 && (at[4] & 1) != 0;
+        bool acknowledges = (at[3] == 4 || at[3] == 6) && (at[4] & 1) != 0;
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", used == 0 ? "" : ", ",
+                                 at[3] < sizeof names / sizeof *names ? names[at[3]] : "?");
+        if (stream != 0) {
+            used += (size_t)snprintf(line + used, sizeof line - used, " %u", stream);
+        }
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s", ends ? " end" : acknowledges ? " ack" : "");
+        frame = frame < length ? frame : length;
+        at += frame;
+        length -= frame;
+    }
+    if (used > 0) {
+        note(lab, "%s %s %s", name_of(end), verb, line);
+    }
+}
+
+static void note_text(struct lab *lab, struct lab_end *end, const char *verb, const char *text, size_t length)
+{
+    size_t preface = sizeof PREFACE - 1;
+    if (end->host != 0 && length >= preface && memcmp(text, PREFACE, preface) == 0) {
+        end->h2 = true;
+        text += preface;
+        length -= preface;
+    }
+    if (end->h2) {
+        note_frames(lab, end, verb, text, length);
+        return;
+    }
     while (length > 0) {
         size_t done = note_message(lab, end, verb, text, length);
         text += done;

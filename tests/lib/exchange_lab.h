@@ -12,6 +12,10 @@
  *   [ 40ms] host a1 says 200 and 5 bytes
  *   [ 40ms] client 1 hears 200 and 5 bytes
  *
+ * With protocol: h2 the test plays the host by frames, and the lines name them:
+ *
+ *   [  0ms] host a1 hears SETTINGS, HEADERS 1 end
+ *
  * There are two hosts, a and b. Clients and hosts are numbered by their connections, in the order in which they came.
  * It needs no test framework, so that a fuzz target uses it, too. */
 
@@ -27,6 +31,7 @@ struct lab_end {
     bool shut;   /* it has said that it sends no more */
     bool deaf;   /* it has heard that the gateway sends no more */
     bool paused; /* it does not read for now */
+    bool h2;     /* a host that is spoken to by HTTP/2: its frames are named */
 };
 
 struct lab {
