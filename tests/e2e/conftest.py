@@ -2,11 +2,9 @@
 """What the end-to-end tests share: real gateway processes and hosts that misbehave, on loopback and in bounded time.
 The program is the one named by BECALM. Every gateway must end with 0 when told to, without a sanitizer's report."""
 
-import itertools
 import os
 import pathlib
 import platform
-import random
 import re
 import shutil
 import signal
@@ -25,6 +23,7 @@ sys.path.insert(0, str(HERE))
 
 from certs import Authority  # noqa: E402
 from host import Host, wait_until  # noqa: E402
+from ports import free_port  # noqa: E402
 from wire import Wire, ask  # noqa: E402
 
 HAND_OVER = (  # the descriptors of its first argument become 3, 4 and so on, as systemd passes sockets
@@ -37,42 +36,10 @@ START_SECONDS = 30
 END_SECONDS = 40
 
 
-def claimed_ports(size=200):
-    """Ports in turn, of a block that is this program's alone for as long as it runs, though others look for ports, too.
-    They are below the kernel's own range, so that no outgoing connection takes one."""
-    blocks = list(range(10000, 32000, size))
-    random.shuffle(blocks)
-    for first in blocks:
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0becalm-tests-ports-{first}")
-        except OSError:
-            claim.close()
-            continue
-        for port in itertools.cycle(range(first, first + size)):
-            yield claim, port
-
-
-PORTS = claimed_ports()
-PORTS_LOCK = threading.Lock()
-
-
 def can_trace():
     if shutil.which("strace") is None or platform.machine() not in ("x86_64", "aarch64") or any(word in PROGRAM for word in ("asan", "tsan")):
         return False
     return subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
-
-
-def free_port():
-    while True:
-        with PORTS_LOCK:
-            _, port = next(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 class Gateway:

@@ -10,6 +10,7 @@ import threading
 import time
 
 from message import Message, signed
+from ports import free_port
 
 PIECE = 256 * 1024
 GUARD = 60  # seconds for what must come: not a claim, a busy machine may need most of them
@@ -71,12 +72,12 @@ class Host:
     """Listens on a port of 127.0.0.1. on(path, reply...) says what to do: the last reply is repeated; a function gets
     the request and returns a reply. `requests` are those whose head has come, in their order."""
 
-    def __init__(self, port=0, tls=None, introduced=False):
+    def __init__(self, port=None, tls=None, introduced=False):
         """tls: an ssl.SSLContext of a server; None: plain. introduced: each connection begins with a header of the PROXY protocol,
         and its requests have that as `introduced`."""
         self.tls = tls
         self.introduced = introduced
-        self.port = port
+        self.port = port or free_port()
         self.requests = []
         self.connections = 0
         self.open = 0
@@ -140,7 +141,6 @@ class Host:
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, backlog=1024, reuse_address=True, ssl=self.tls
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self):
         if self._server is not None:
