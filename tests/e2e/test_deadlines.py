@@ -77,7 +77,8 @@ def test_a_client_with_1_ms_deadlines_changes_nobody_elses_success(pair):
     results = Load(gateway.port, rate=50, seconds=2, make=lambda n: ("GET", request(path="/fine"))).run_through()
     assert statuses(results) == {200: len(results)}, statuses(results)
     told = statuses(greedy.finish())
-    assert set(told) <= {200, 504} and told[504] > 0, told  # 200: the answer was there when a busy gateway came to look
+    # 200: the answer was there when a busy gateway came to look; 503: a busy machine was slow enough for the limit to refuse the greedy one
+    assert set(told) <= {200, 503, 504} and told[504] > 0, told
 
 
 UNTRUSTED = {
