@@ -137,8 +137,8 @@ def watched(program, instances, budgets, calls):
     time.sleep(10)
     passed = time.monotonic() - at
     evals, cpu = crowd.evals() - before, crowd.cpu() - cpu
-    keys = {kind: crowd.cli("--scan", "--pattern", f"*:{kind}:*").split() for kind in "ib"}
-    size = {kind: int(crowd.cli("memory", "usage", keys[kind][0])) for kind in "ib"}
+    keys = {kind: crowd.cli("--scan", "--pattern", f"*:{kind}:*").split() for kind in "rp"}
+    size = {kind: int(crowd.cli("memory", "usage", keys[kind][0])) for kind in "rp"}
     crowd.close()
     return evals / passed / instances, cpu / passed, cpu / evals, size
 
@@ -146,7 +146,7 @@ def watched(program, instances, budgets, calls):
 def operations(program):
     for budgets in (1, 10, 32, 100):
         rate, share, each, size = watched(program, 10, budgets, 10)
-        print(f"operations: {budgets} budgets: {rate:.2f} a second and process, {1e6 * each:.0f} us of processor each; a record {size['i']} bytes, a pot {size['b']}")
+        print(f"operations: {budgets} budgets: {rate:.2f} a second and process, {1e6 * each:.0f} us of processor each; a record {size['r']} bytes, a pot {size['p']}")
 
 
 def thousand(program):

@@ -58,7 +58,7 @@ static void lock_give(struct exec_store *store)
 
 static void answer_hear(struct exec_store *store, const struct reply *reply)
 {
-    struct becalm_lease_answer answer = script_answer(reply->item);
+    struct becalm_lease_answer answer = script_answer(reply, 0);
     (void)becalm_lease_answer(lease_of(store), store->loop.now, &answer);
     store->due_at = becalm_lease_ask_at(lease_of(store));
     redis_good(store->redis);
@@ -71,7 +71,7 @@ static void command_done(struct redis_command *command, const struct reply *repl
     if (reply == NULL) { /* `lost` follows */
         return;
     }
-    if (reply->kind == REPLY_LIST && reply->count == SCRIPT_NUMBERS) {
+    if (script_answers(reply, 1)) {
         answer_hear(store, reply);
         lock_give(store);
         return;

@@ -11,7 +11,7 @@
 
 /* One budget. */
 struct slot {
-    struct slot *next;
+    struct slot *next; /* by chunk and index */
     struct becalm_lease *lease;
     struct script_part part; /* its request is the last one */
     uint32_t chunk;
@@ -67,11 +67,6 @@ static void run_forget(struct run *run)
     free(run);
 }
 
-static bool run_is_right(const struct run *run, const struct reply *reply)
-{
-    return reply->kind == REPLY_LIST && reply->count == run->count * SCRIPT_NUMBERS;
-}
-
 /* A store that was away finds at most so many again in a second: up to 400 are all there within two seconds, and a
  * thousand within five. */
 #define WAIT_EACH (5 * BECALM_MS)
@@ -87,7 +82,7 @@ static void live_hear(const struct leases *leases, const struct becalm_lease *le
 static void run_hear(const struct run *run, const struct reply *reply)
 {
     for (uint32_t i = 0; !run->goodbye && i < run->count; i++) {
-        struct becalm_lease_answer answer = script_answer(&reply->item[(size_t)i * SCRIPT_NUMBERS]);
+        struct becalm_lease_answer answer = script_answer(reply, i);
         if (run->slot[i] != NULL && becalm_lease_answer(run->slot[i]->lease, run->leases->loop->now, &answer)) {
             live_hear(run->leases, run->slot[i]->lease);
         }
@@ -99,7 +94,7 @@ static void run_done(struct redis_command *command, const struct reply *reply)
     struct run *run = CONTAINER_OF(command, struct run, command);
     struct leases *leases = run->leases;
     bool goodbye = run->goodbye;
-    bool right = reply != NULL && run_is_right(run, reply);
+    bool right = reply != NULL && script_answers(reply, run->count);
     if (right) {
         run_hear(run, reply);
     }
@@ -263,18 +258,18 @@ void leases_bind_begin(struct leases *leases)
     }
 }
 
-/* A chunk that has room. */
-static uint32_t chunk_find(const struct leases *leases)
+/* The first place that is free, with all that are taken before it: the places of a chunk rise along the list. */
+static struct slot **place_find(struct leases *leases, struct slot *slot)
 {
-    for (uint32_t chunk = 0;; chunk++) {
-        uint32_t count = 0;
-        for (const struct slot *slot = leases->slots; slot != NULL; slot = slot->next) {
-            count += slot->chunk == chunk;
-        }
-        if (count < SCRIPT_BUDGETS) {
-            return chunk;
-        }
+    struct slot **link = &leases->slots;
+    uint32_t place = 0;
+    while (*link != NULL && (*link)->chunk * SCRIPT_BUDGETS + (*link)->part.index == place) {
+        link = &(*link)->next;
+        place++;
     }
+    slot->chunk = place / SCRIPT_BUDGETS;
+    slot->part.index = place % SCRIPT_BUDGETS;
+    return link;
 }
 
 bool leases_bind(struct leases *leases, const char *name, struct becalm_lease *lease,
@@ -294,9 +289,9 @@ bool leases_bind(struct leases *leases, const char *name, struct becalm_lease *l
     slot->used = true;
     slot->part.policy = *policy;
     snprintf(slot->part.name, sizeof slot->part.name, "%s", name);
-    slot->chunk = chunk_find(leases);
-    slot->next = leases->slots;
-    leases->slots = slot;
+    struct slot **link = place_find(leases, slot);
+    slot->next = *link;
+    *link = slot;
     tick_now(leases);
     return true;
 }

@@ -49,7 +49,8 @@ struct redis {
     char run[REDIS_RUN_MAX];
     struct redis_command *first;
     struct redis_command **last;
-    struct timer limit; /* the server is silent for too long */
+    struct redis_command *along; /* is written with the next one; NULL: none */
+    struct timer limit;          /* the server is silent for too long */
     struct timer again;
     uint32_t tries; /* since it was last good */
     bool noted;     /* that it is away */
@@ -111,6 +112,11 @@ static void limit_arm(struct redis *redis, becalm_ns wait)
 /* Nobody knows what became of what was on its way. */
 static void commands_drop(struct redis *redis)
 {
+    if (redis->along != NULL) {
+        redis->along->next = NULL;
+        *redis->last = redis->along;
+        redis->along = NULL;
+    }
     while (redis->first != NULL) {
         struct redis_command *command = redis->first;
         redis->first = command->next;
@@ -275,15 +281,12 @@ static bool command_write(struct redis *redis, struct redis_command *command, st
     return written && bytes_add(out, bytes_at(&command->words), bytes_left(&command->words));
 }
 
-/* What can't be sent is noticed by the next event: the command is on its way all the same, and is dropped then. */
-static bool command_send(struct redis *redis, struct redis_command *command)
+static bool command_queue(struct redis *redis, struct redis_command *command, struct bytes *out)
 {
-    struct bytes out = {.at = NULL};
     command->ahead = 0;
     command->next = NULL;
     command->sent_at = redis->loop->now;
-    if (!command_write(redis, command, &out)) {
-        bytes_free(&out);
+    if (!command_write(redis, command, out)) {
         return false;
     }
     if (redis->first == NULL) {
@@ -291,7 +294,24 @@ static bool command_send(struct redis *redis, struct redis_command *command)
     }
     *redis->last = command;
     redis->last = &command->next;
-    if (!send_bytes(redis, &out, true)) {
+    return true;
+}
+
+/* What can't be sent is noticed by the next event: the command is on its way all the same, and is dropped then. */
+static bool command_send(struct redis *redis, struct redis_command *command)
+{
+    struct bytes out = {.at = NULL};
+    struct redis_command *along = redis->along;
+    if (!command_queue(redis, command, &out)) {
+        bytes_free(&out);
+        return false;
+    }
+    redis->along = NULL;
+    bool written = along == NULL || command_queue(redis, along, &out);
+    if (!written) { /* half of it may be there */
+        redis->along = along;
+    }
+    if (!send_bytes(redis, &out, written)) {
         limit_arm(redis, 0);
     }
     return true;
@@ -300,6 +320,24 @@ static bool command_send(struct redis *redis, struct redis_command *command)
 bool redis_send(struct redis *redis, struct redis_command *command)
 {
     return redis->state == REDIS_UP && command_send(redis, command);
+}
+
+bool redis_send_along(struct redis *redis, struct redis_command *command)
+{
+    if (redis->state != REDIS_UP || redis->along != NULL) {
+        return false;
+    }
+    redis->along = command;
+    return true;
+}
+
+void redis_send_late(struct redis *redis)
+{
+    struct redis_command *late = redis->along;
+    redis->along = NULL;
+    if (late != NULL && !redis_send(redis, late)) {
+        redis->along = late;
+    }
 }
 
 static bool greet_with(struct redis *redis, struct bytes *out, enum greeting what, const char *const *word)

@@ -126,6 +126,11 @@ void redis_wait_at_most(struct redis *, becalm_ns);
 /* False: the connection is not up, or there is no memory; `done` is not called. */
 bool redis_send(struct redis *, struct redis_command *);
 
+/* The same for one that has time: it is written together with the next command, so that the server wakes up once for
+ * both. redis_send_late() writes it now if it still waits. At most one waits. */
+bool redis_send_along(struct redis *, struct redis_command *);
+void redis_send_late(struct redis *);
+
 /* The answer is one for which there is nothing to do but to begin anew. `why` ends at its first space. */
 void redis_lose(struct redis *, const char *why);
 /* Why, of a reply to a script that is not what it should be. */

@@ -5,21 +5,24 @@
 /* The store's half of shared budgets is a script in Redis, store.lua: how a request to it is written, and what its
  * answer says. One run serves all budgets of an instance. Keys, all in one slot of a cluster:
  *
- *   becalm:{FLEET}:i:INSTANCE:CHUNK         what the store remembers of an instance
- *   becalm:{FLEET}:b:NAME:PPM:FLOOR         the pot of one budget: who has another percentage has another pot */
+ *   becalm:{FLEET}:r:INSTANCE:CHUNK         what the store remembers of an instance: a record for each of its budgets
+ *   becalm:{FLEET}:p:NAME:PPM:FLOOR         the pot of one budget: who has another percentage has another pot
+ *
+ * A version that writes other records or pots names them otherwise, so that both may serve one fleet for a while. */
 
 #include "redis.h"
 
 #include <becalm/lease.h>
 
-#define SCRIPT_BUDGETS   32u /* in one run: more would keep Redis from its other work for too long */
-#define SCRIPT_NUMBERS   7u  /* of an answer, for each */
+#define SCRIPT_BUDGETS   256u /* in one run: more would keep Redis from its other work for too long */
+#define SCRIPT_ANSWER    40u  /* bytes, for each */
 #define SCRIPT_NAME_MAX  128u
 #define SCRIPT_FLEET_MAX 64u
 
 /* One budget. */
 struct script_part {
     char name[SCRIPT_NAME_MAX + 1]; /* script_name() */
+    uint32_t index;                 /* of its record: below SCRIPT_BUDGETS, and rising within a run */
     struct becalm_lease_policy policy;
     struct becalm_lease_request request;
 };
@@ -38,7 +41,8 @@ void script_name(char *name, size_t size, const char *service, const char *endpo
 /* Puts the words of store.lua's run into a command. False: no memory. */
 bool script_fill(const struct script_run *, struct redis_command *);
 
-/* What the numbers of an answer say of one budget. */
-struct becalm_lease_answer script_answer(const struct reply_item *);
+/* Is it an answer about so many budgets? And what it says of the one with this number in the run. */
+bool script_answers(const struct reply *, uint32_t count);
+struct becalm_lease_answer script_answer(const struct reply *, uint32_t number);
 
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define WANTED_FOR (10 * BECALM_S)
+#define SOON       (BECALM_S / 10)
 #define MOST       5000u
 #define FIELDS     10u /* that every version tells */
 #define FIELDS_NOW 12u
@@ -198,12 +199,12 @@ static void line_write(struct roster *roster, char *line, size_t size)
              e.shared_calls_milli, e.shared_retries_milli);
 }
 
-static bool send_line(struct roster *roster, struct redis_command *command, const char *line, bool reads)
+static bool line_fill(struct roster *roster, struct redis_command *command, const char *line, bool reads)
 {
     command->script = &roster->script;
     return redis_number(command, 1) && redis_word(command, roster->key, strlen(roster->key)) &&
            redis_word(command, roster->id, strlen(roster->id)) && redis_word(command, line, strlen(line)) &&
-           redis_word(command, reads ? "1" : "0", 1) && redis_send(roster->options.redis, command);
+           redis_word(command, reads ? "1" : "0", 1);
 }
 
 static void timer_fires(struct timer *timer)
@@ -212,12 +213,19 @@ static void timer_fires(struct timer *timer)
     struct loop *loop = roster->options.loop;
     char line[LINE_MAX_];
     wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, ROSTER_EVERY));
-    if (roster->flying || redis_state(roster->options.redis) != REDIS_UP) {
+    struct redis *redis = roster->options.redis;
+    bool reads = loop->now < roster->wanted_until;
+    if (roster->flying || redis_state(redis) != REDIS_UP) {
+        redis_send_late(redis); /* nobody has asked for two seconds, or somebody looks now */
+        if (roster->flying && reads) {
+            wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, SOON));
+        }
         return;
     }
     line_write(roster, line, sizeof line);
     roster->command = (struct redis_command){.done = done};
-    roster->flying = send_line(roster, &roster->command, line, loop->now < roster->wanted_until);
+    roster->flying = line_fill(roster, &roster->command, line, reads) &&
+                     (reads ? redis_send(redis, &roster->command) : redis_send_along(redis, &roster->command));
     if (!roster->flying) {
         redis_command_free(&roster->command);
     }
@@ -250,7 +258,7 @@ void roster_leave(struct roster *roster)
     struct redis_command *farewell = roster->id[0] == 0 ? NULL : calloc(1, sizeof *farewell);
     if (farewell != NULL) {
         farewell->done = farewell_done;
-        if (!send_line(roster, farewell, "", false)) {
+        if (!line_fill(roster, farewell, "", false) || !redis_send(roster->options.redis, farewell)) {
             redis_command_free(farewell);
             free(farewell);
         }

@@ -53,7 +53,7 @@ def test_shared_budget__what_one_program_does_not_need_others_have(host, lab, st
     host.on("/fine", Reply(200, b"fine"))
     host.on("/bad", Reply(503, b"no"))
     start(policy(redis.url), f"http://{host.address}/fine", threads=4, repeat=100000, period_ms=10, quiet=1)
-    pot = "becalm:{default}:b:s:200000:100000"
+    pot = "becalm:{default}:p:s:200000:100000"
     wait_until(lambda: redis.says("EXISTS", pot) == b":1")
     ends = {way: start(policy(redis.url), f"http://{host.address}/bad", period_ms=50, **more) for way, more in WAYS.items()}
     results = {way: end() for way, end in ends.items()}
@@ -94,7 +94,7 @@ def test_shared_budget__a_name_is_looked_up(host, start, redis):  # noqa: F811
     host.on("/", Reply(200, b"fine"))
     url = f"redis://localhost:{redis.port}"
     end = start(policy(url), f"http://{host.address}/", repeat=2000, period_ms=5, quiet=1)
-    wait_until(lambda: redis.says("EXISTS", "becalm:{default}:b:s:200000:100000") == b":1")
+    wait_until(lambda: redis.says("EXISTS", "becalm:{default}:p:s:200000:100000") == b":1")
     del end
 
 

@@ -10,7 +10,7 @@ from host import wait_until
 from store import Redis, redis  # noqa: F401
 
 RULES = "maxRetries: 3, initialDelay: 20ms, maxDelay: 30ms, breaker: {enabled: false}, budget: {kind: none, shared: {percent: 20}}"
-POT = "becalm:{default}:b:s:200000:100000"
+POT = "becalm:{default}:p:s:200000:100000"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def run(path, shared, *words):
 
 
 def instances(redis):  # noqa: F811
-    return [key for key in redis.says("KEYS", "becalm:{default}:i:*").split(b"\r\n") if key.startswith(b"becalm")]
+    return [key for key in redis.says("KEYS", "becalm:{default}:r:*").split(b"\r\n") if key.startswith(b"becalm")]
 
 
 def test_exec__processes_of_a_machine_are_one_instance_of_the_store(tmp_path, shared, redis):  # noqa: F811

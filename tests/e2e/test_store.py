@@ -84,10 +84,10 @@ def test_two_fleets_in_one_redis_have_two_budgets(gateway, host, server):
     one = gateway(policy_of([host()], top(redis.url, "one"), rules()))
     other = gateway(policy_of([host()], top(redis.url, "other"), rules()))
     wait_until(lambda: leased(one) and leased(other))
-    assert redis.says("EXISTS becalm:{one}:b:a:200000:100000 becalm:{other}:b:a:200000:100000") == b":2"
+    assert redis.says("EXISTS becalm:{one}:p:a:200000:100000 becalm:{other}:p:a:200000:100000") == b":2"
     one.reload(policy_of([host()], top(redis.url, "other"), rules()))
     leases(one, 2)
-    wait_until(lambda: redis.says("KEYS becalm:{other}:i:*")[:2] >= b"*2")
+    wait_until(lambda: redis.says("KEYS becalm:{other}:r:*")[:2] >= b"*2")
 
 
 def test_tls_with_a_certificate_on_both_sides(gateway, host, server, authority):
@@ -141,14 +141,14 @@ def test_a_node_of_a_cluster_sends_on_to_the_one_that_has_the_slot(gateway, host
     nodes[0].tell("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, buses[1])
     for node in nodes:
         wait_until(lambda node=node: b"cluster_state:ok" in node.says("CLUSTER INFO"), what=lambda: "no cluster")
-    slot = int(nodes[0].says("CLUSTER", "KEYSLOT", "becalm:{prod}:b:a:200000:100000")[1:])
+    slot = int(nodes[0].says("CLUSTER", "KEYSLOT", "becalm:{prod}:p:a:200000:100000")[1:])
     owner = 0 if slot <= 8191 else 1
     for node in nodes:
         made = gateway(policy_of([host()], top(node.url), rules()))
         leases(made)
         assert not degraded(made)
     there = nodes[owner].says("CLUSTER", "GETKEYSINSLOT", slot, 100)
-    assert (there.count(b":i:"), there.count(b":b:")) == (2, 1), "two gateways, one pot"
+    assert (there.count(b":r:"), there.count(b":p:")) == (2, 1), "two gateways, one pot"
     # The slot moves. What is asked of two keys is answered by neither node before it has: own share for so long.
     other = nodes[1 - owner]
     other.tell("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[owner])
@@ -159,7 +159,7 @@ def test_a_node_of_a_cluster_sends_on_to_the_one_that_has_the_slot(gateway, host
     for node in (other, nodes[owner]):
         node.tell("CLUSTER", "SETSLOT", slot, "NODE", ids[1 - owner])
     leases(made, 2)
-    assert other.says("EXISTS becalm:{prod}:b:a:200000:100000") == b":1"
+    assert other.says("EXISTS becalm:{prod}:p:a:200000:100000") == b":1"
 
 
 def test_check_names_all_permissions_that_are_missing(server, tmp_path):

@@ -157,14 +157,12 @@ static void answer_check(const struct lab *lab, uint32_t slot, const redisReply 
     if (reply->type == REDIS_REPLY_ERROR) {
         print_error("%s\n", reply->str);
     }
-    check_eq_u64((uint64_t)reply->type, REDIS_REPLY_ARRAY);
-    check_eq_u64(reply->elements, lab->count[slot] * SCRIPT_NUMBERS);
+    check_eq_u64((uint64_t)reply->type, REDIS_REPLY_STRING);
+    struct reply whole = {.kind = REPLY_WORD, .item[0] = {.text = reply->str, .length = (size_t)reply->len}};
+    check_true(script_answers(&whole, lab->count[slot]));
+    check_true(!script_answers(&whole, lab->count[slot] + 1));
     for (uint32_t n = 0; n < lab->count[slot]; n++) {
-        struct reply_item item[SCRIPT_NUMBERS];
-        for (uint32_t i = 0; i < SCRIPT_NUMBERS; i++) {
-            item[i] = (struct reply_item){.number = reply->element[n * SCRIPT_NUMBERS + i]->integer};
-        }
-        struct becalm_lease_answer got = script_answer(item);
+        struct becalm_lease_answer got = script_answer(&whole, n);
         const struct becalm_lease_answer *right = &lab->right[slot][n];
         check_eq_u64(got.number, right->number);
         check_eq_u64(got.granted, right->granted);
@@ -196,6 +194,7 @@ static void test_redis_script__answers_what_the_store_in_c_answers(void **state)
         becalm_lease_defaults(&lab->part[b].policy);
         lab->part[b].policy.share_ppm = shares[b];
         lab->part[b].policy.floor = floors[b];
+        lab->part[b].index = 2 * b; /* the place between is another's */
         snprintf(lab->part[b].name, sizeof lab->part[b].name, "budget%u", b);
     }
     for (uint32_t round = 0; round < rounds; round++) {
@@ -217,6 +216,64 @@ static void test_redis_script__answers_what_the_store_in_c_answers(void **state)
     for (uint32_t b = 0; b < BUDGETS; b++) {
         free(lab->store[b]);
     }
+    redis_server_close(&lab->server);
+    free(lab);
+}
+
+/* One run of the script as it is. */
+static struct becalm_lease_answer run_alone(struct lab *lab, const struct script_part *part)
+{
+    struct redis_script script = redis_script("store");
+    struct script_run run = {.fleet = "alone", .part = part, .count = 1};
+    struct redis_command command = {.count = 0};
+    struct bytes out = {.at = NULL};
+    char head[64];
+    check_true(script_fill(&run, &command));
+    int length = snprintf(head, sizeof head, "*%u\r\n$4\r\nEVAL\r\n$%zu\r\n", command.count + 2, script.length);
+    check_true(bytes_add(&out, head, (size_t)length) && bytes_add(&out, script.text, script.length) &&
+               bytes_add(&out, "\r\n", 2) && bytes_add(&out, command.words.at, command.words.length));
+    redis_command_free(&command);
+    check_true(redisAppendFormattedCommand(lab->server.link, out.at, out.length) == REDIS_OK);
+    bytes_free(&out);
+    void *got = NULL;
+    check_true(redisGetReply(lab->server.link, &got) == REDIS_OK);
+    const redisReply *reply = got;
+    struct reply whole = {.kind = REPLY_WORD, .item[0] = {.text = reply->str, .length = (size_t)reply->len}};
+    check_true(script_answers(&whole, 1));
+    struct becalm_lease_answer answer = script_answer(&whole, 0);
+    freeReplyObject(got);
+    return answer;
+}
+
+static void test_redis_script__a_budget_begins_anew_in_a_place_that_another_had(void **state)
+{
+    (void)state;
+    struct lab *lab = calloc(1, sizeof *lab);
+    if (!redis_server_open(&lab->server)) {
+        print_message("redis-server is not there, or did not start\n");
+        free(lab);
+        skip();
+    }
+    struct script_part one = {.name = "one", .index = 1};
+    becalm_lease_defaults(&one.policy);
+    one.request = (struct becalm_lease_request){.instance = 7, .number = 1, .level = 10};
+    check_eq_u64(run_alone(lab, &one).number, 1); /* known: what it tells from now on is earned */
+    one.request.number = 2;
+    one.request.answered = 1;
+    one.request.first = 100;
+    struct becalm_lease_answer answer = run_alone(lab, &one);
+    check_eq_u64(answer.granted, 10); /* half of the busiest second */
+    struct script_part two = {.name = "two", .index = 1};
+    two.policy = one.policy;
+    two.request = (struct becalm_lease_request){.instance = 7, .number = 1, .level = 1};
+    answer = run_alone(lab, &two);
+    check_eq_u64(answer.number, 1);
+    check_eq_u64(answer.granted, 1); /* of the floor, and nothing of what the other was granted */
+    check_eq_u64(answer.era, 0);
+    two.request.number = 2;
+    two.request.answered = 1;
+    two.request.granted = answer.granted;
+    check_eq_u64(run_alone(lab, &two).era, 0); /* its record is there: nothing was lost */
     redis_server_close(&lab->server);
     free(lab);
 }
@@ -244,4 +301,5 @@ static void test_redis_script__names_have_only_what_a_key_may_have(void **state)
 }
 
 BECALM_TESTS(cmocka_unit_test(test_redis_script__names_have_only_what_a_key_may_have),
+             cmocka_unit_test(test_redis_script__a_budget_begins_anew_in_a_place_that_another_had),
              cmocka_unit_test(test_redis_script__answers_what_the_store_in_c_answers))
