@@ -49,7 +49,7 @@ export function successOf(lane) {
 function fateOf(state, lane, i) {
   const is = PLURAL[i] ? "are" : "is";
   const was = PLURAL[i] ? "were" : "was";
-  const since = `${seconds(state, state.ticks - state.healedTick)} after it was healed`;
+  const since = `${seconds(state, state.ticks - state.healedTick)} after back was healed`;
   const back = seconds(state, lane.recoveredTick - state.healedTick);
   switch (lane.state) {
     case "down":
@@ -77,7 +77,7 @@ export function verdictOf(state) {
   if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
   if (state.healedTick === undefined) {
     const each = lanes.map((lane) => number(lane.factor ?? undefined));
-    return `Since then ${each[0]} requests reached back for each call with naive retries, ${each[1]} with Becalm.`;
+    return `Since back was hurt, ${each[0]} requests reached it for each call with naive retries, ${each[1]} with Becalm.`;
   }
   if (lanes.every((lane) => lane.state === "healed")) return "Healed. Who comes back?";
   if (lanes.every((lane) => lane.state === "unharmed")) return "Neither lane went down: some failures are what retries are for.";
@@ -86,7 +86,7 @@ export function verdictOf(state) {
 
 /** What the machine itself did to both lanes, since back was hurt; empty where it kept up. */
 export function paceOf(state) {
-  if (!(state.slowTicks > 0)) return "";
+  if (!state.slow) return "";
   const late = `${number(state.lateMs / 1000)} s late in ${count(state.slowTicks)} of ${count(state.paceTicks)} half seconds`;
   return `This machine is too busy for it: services had their turn up to ${late}. Calls fail for that in both lanes, whatever their policy.`;
 }

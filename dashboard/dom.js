@@ -68,9 +68,15 @@ export function attribute(node, name, value) {
   }
 }
 
-/** A table that may be wider than the page scrolls by itself, for the keyboard too. */
+/** A table that may be wider than the page scrolls by itself, for the keyboard too. While columns are out of sight at its right, it says so. */
 export function wide(label, table) {
-  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${label}, as a table` }, table);
+  const node = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${label}, as a table` }, table);
+  const look = () => attribute(node, "data-more", node.scrollWidth - node.clientWidth - node.scrollLeft > 8 ? "" : null);
+  const sizes = new ResizeObserver(look);
+  sizes.observe(node);
+  sizes.observe(table);
+  node.addEventListener("scroll", look, { passive: true });
+  return node;
 }
 
 /** Says something to who can't see the page change. `#announce` is in the page from its start. */

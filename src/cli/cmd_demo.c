@@ -159,7 +159,7 @@ static void tell_fault(const struct demo *demo, char *text, size_t size)
 static void tell_pace(const struct pace_span *pace, char *text, size_t size)
 {
     text[0] = '\0';
-    if (pace->slow > 0) {
+    if (pace_is_slow(pace)) {
         snprintf(text, size, "this machine is too busy: up to %" PRIu64 " ms late", pace->worst / BECALM_MS);
     }
 }
@@ -342,8 +342,8 @@ static void print_line(struct show *show, const struct demo *demo)
         puts("  Of each lane: requests at back for each call,\n  and how many of the calls succeed.\n");
         show->explained = true;
     }
-    if (!show->warned && demo->pace.all.slow > 0) {
-        print_pace(&demo->pace.all);
+    if (!show->warned && pace_is_slow(&demo->pace.storm)) {
+        print_pace(&demo->pace.storm);
         show->warned = true;
     }
     int length = printf("%4" PRIu64 " s  back is %-8s", seconds_of(demo->ticks), service_fault_word(demo->fault));
@@ -395,7 +395,7 @@ static void greet(const struct show *show, const struct demo *demo)
 static void summary(const struct demo *demo)
 {
     puts("");
-    if (demo->pace.all.slow > 0) {
+    if (pace_is_slow(&demo->pace.all)) {
         print_pace(&demo->pace.all);
     }
     for (uint32_t i = 0; i < LANE_COUNT; i++) {

@@ -229,6 +229,7 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     buffer_json_bool(page, "paused", demo->paused);
     const struct pace_span *pace = &demo->pace.storm;
     buffer_json_decimal(page, "lateMs", pace->worst / BECALM_US, 3);
+    buffer_json_bool(page, "slow", pace_is_slow(pace));
     buffer_json_number(page, "slowTicks", pace->slow);
     buffer_json_number(page, "paceTicks", pace->ticks);
     put_tick(page, "hurtTick", demo->storm.hurt);

@@ -24,3 +24,8 @@ void pace_anew(struct pace *pace)
 {
     pace->storm = (struct pace_span){0};
 }
+
+bool pace_is_slow(const struct pace_span *span)
+{
+    return span->worst >= PACE_LOST || (span->slow > 0 && span->slow >= span->ticks / 10);
+}

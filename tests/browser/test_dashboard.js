@@ -421,8 +421,15 @@ test("every view is accessible, fits, and looks right: light and dark, phone and
   }
   bad = false;
   await Promise.all(Object.entries(LOOKS).map(([look, size]) => looksRight(gateway, look, size)));
-  await page.setViewportSize({ width: 1280, height: 1010 });
   await page.goto(`${gateway.admin}/#/service/payment?endpoint=charge`);
+  const endpoints = page.getByRole("region", { name: "Endpoints, as a table" });
+  const says = () => endpoints.evaluate((node) => getComputedStyle(node, "::after").content);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await until("a table that is cut says so", async () => /more to the right/.test(await says()));
+  await endpoints.evaluate((node) => (node.scrollLeft = node.scrollWidth));
+  await until("at its end it does not", async () => (await says()) === "none");
+  await page.setViewportSize({ width: 1280, height: 1010 });
+  await until("nor where all of it is seen", async () => (await endpoints.getAttribute("data-more")) === null);
   await page.locator(".chart canvas").first().waitFor();
   await drawn(page);
   await picture(page, "dashboard", {}); // of docs/dashboard.md; `make picture` keeps it

@@ -132,6 +132,8 @@ test("by keyboard alone, in the dark, on a phone", async (t) => {
   await page.keyboard.press("Space");
   await until("healed", async () => (await state()).fault === "healthy");
   await accessible(page, "phone");
+  const first = await page.locator("#strip").boundingBox();
+  assert.ok(first.y + first.height < 844, "both lanes' numbers are in the first screen of a phone");
   await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
   for (const brief of await page.locator("#strip p").all()) {
     const { y, height } = await brief.boundingBox();

@@ -31,18 +31,18 @@ test("before, during and just after the fault nobody is called back", () => {
   const calm = story({ state: "calm" }, { state: "calm" }, { hurtTick: undefined, healedTick: undefined });
   assert.match(verdictOf(calm), /^Both lanes are well\./);
   const hurt = story({ state: "hurt", factor: 26.94 }, { state: "hurt", factor: null }, { healedTick: undefined });
-  assert.equal(verdictOf(hurt), "Since then 26.9 requests reached back for each call with naive retries, – with Becalm.");
+  assert.equal(verdictOf(hurt), "Since back was hurt, 26.9 requests reached it for each call with naive retries, – with Becalm.");
   assert.equal(verdictOf(story({ state: "healed" }, { state: "healed" })), "Healed. Who comes back?");
 });
 
 test("who is down, recovering or back is said of each lane", () => {
   assert.equal(
     verdictOf(story({ state: "down" }, { state: "back", recoveredTick: 23 })),
-    "Naive retries are still down, 10.0 s after it was healed. Becalm was back after 1.5 s.",
+    "Naive retries are still down, 10.0 s after back was healed. Becalm was back after 1.5 s.",
   );
   assert.equal(
     verdictOf(story({ state: "recovering" }, { state: "unharmed", recoveredTick: 20 })),
-    "Naive retries are recovering, 10.0 s after it was healed. Becalm was not down at all.",
+    "Naive retries are recovering, 10.0 s after back was healed. Becalm was not down at all.",
   );
 });
 
@@ -58,9 +58,9 @@ test("that users were stopped is said, while they are and after", () => {
 });
 
 test("a machine that is too busy is named, and one that keeps up is not", () => {
-  assert.equal(paceOf({ lateMs: 99, slowTicks: 0, paceTicks: 40 }), "");
+  assert.equal(paceOf({ lateMs: 101, slowTicks: 1, paceTicks: 40, slow: false }), "");
   assert.equal(paceOf({}), "", "an older program");
-  assert.match(paceOf({ lateMs: 1234.5, slowTicks: 7, paceTicks: 40 }), /^This machine is too busy for it: services had their turn up to 1\.2 s late in 7 of 40 half seconds\./);
+  assert.match(paceOf({ lateMs: 1234.5, slowTicks: 7, paceTicks: 40, slow: true }), /^This machine is too busy for it: services had their turn up to 1\.2 s late in 7 of 40 half seconds\./);
 });
 
 test("a fault that brings nobody down is said to", () => {

@@ -205,12 +205,13 @@ def test_seconds_end_it():
 @same_in_every_build
 def test_a_machine_that_keeps_it_waiting_is_named_on_the_page_and_in_the_summary(demo):
     """Stopped for a moment, as a scheduler does that has others to serve. The figures of both lanes suffer, so it is said."""
+    demo.order("/api/fault/errors")  # by hand, so that the script does not count anew meanwhile
     before = demo.until(lambda state: state["paceTicks"] >= 2)
     demo.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.4)
+    time.sleep(0.8)
     demo.process.send_signal(signal.SIGCONT)
-    after = demo.until(lambda state: state["paceTicks"] > before["paceTicks"] and state["lateMs"] > 300)
-    assert before["slowTicks"] < after["slowTicks"] <= after["paceTicks"]
+    after = demo.until(lambda state: state["paceTicks"] > before["paceTicks"] and state["lateMs"] > 500)
+    assert after["slow"] and before["slowTicks"] < after["slowTicks"] <= after["paceTicks"]
     said = demo.end()
     assert re.search(r"This machine is too busy for it: services had\n  their turn up to \d+ ms late, in \d+ of \d+\n  half seconds\.", said), said
     assert said.index("too busy") < said.rindex("naive retries  "), "before the verdict"

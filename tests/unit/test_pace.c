@@ -51,12 +51,33 @@ static void test_pace__a_fault_begins_anew_and_the_whole_is_kept(void **state)
     assert_true(pace.all.worst == 5 * PACE_SLOW);
 }
 
+static void test_pace__one_slow_tick_in_ten_is_said_and_fewer_are_not_unless_one_is_lost(void **state)
+{
+    (void)state;
+    struct pace pace = {0};
+    assert_false(pace_is_slow(&pace.all));
+    for (int i = 0; i < 19; i++) {
+        tick_with(&pace, 0);
+    }
+    assert_false(pace_is_slow(&pace.all));
+    tick_with(&pace, PACE_LOST - 1);
+    assert_false(pace_is_slow(&pace.all));
+    tick_with(&pace, PACE_SLOW);
+    assert_true(pace_is_slow(&pace.all));
+    pace_anew(&pace);
+    for (int i = 0; i < 100; i++) {
+        tick_with(&pace, i == 50 ? PACE_LOST : 0);
+    }
+    assert_true(pace_is_slow(&pace.storm));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pace__without_late_beats_nothing_is_slow),
         cmocka_unit_test(test_pace__a_late_beat_makes_its_own_tick_slow_and_no_other),
         cmocka_unit_test(test_pace__a_fault_begins_anew_and_the_whole_is_kept),
+        cmocka_unit_test(test_pace__one_slow_tick_in_ten_is_said_and_fewer_are_not_unless_one_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
