@@ -18,7 +18,7 @@
 #include "keys/store_redis.h"
 #include "loop/listen.h"
 #include "meter/metrics.h"
-#include "origin/join.h"
+#include "join/join.h"
 #include "origin/peer.h"
 
 #include <pthread.h>

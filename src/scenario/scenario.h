@@ -20,6 +20,13 @@ enum scenario_role {
     ROLE_GATEWAY  /* `becalm proxy` with role: gateway: the limit is slots, the queue is a gate */
 };
 
+/* What an application passes on, from a request to its own calls and back. */
+enum scenario_passes {
+    PASSES_ALL,   /* deadlines down, marks up */
+    PASSES_TRACE, /* a trace id down and nothing up: sidecars may join by it */
+    PASSES_NOTHING
+};
+
 /* A part of a service whose requests differ from the rest. */
 struct scenario_endpoint {
     const char *name;
@@ -44,6 +51,7 @@ struct scenario_service {
     bool gate_retries; /* which retries, as the policy says */
     uint32_t instances;      /* as a caller: each with an engine state of its own */
     enum scenario_role role; /* of these */
+    enum scenario_passes passes;
     struct dist time;
     struct dist body;   /* how long its answers go on after their head; always 0: they come whole */
     uint32_t error_ppm; /* of its own answers */
@@ -140,6 +148,7 @@ struct scenario_policy {
     bool has_timeout; /* it is written there; else the scenario's */
     bool has_deadline;
     bool carries;      /* deadlines travel down the graph, and marks up */
+    bool joins;        /* also past applications that pass on a trace id alone, where they have sidecars */
     bool marks_always; /* every mark is obeyed, also one that says no more than that retries were spent */
 };
 

@@ -63,6 +63,7 @@ static const struct yaml_node *world_load(struct loader *l, struct scenario_poli
     struct space spaces[] = {{&schema_scenario_policy, policy, NULL}};
     struct place place = {.spaces = spaces, .space_count = 1, .what = "a policy of a scenario"};
     policy->carries = true;
+    policy->joins = true;
     policy->marks_always = false;
     if (value->kind != YAML_MAPPING) {
         return value;

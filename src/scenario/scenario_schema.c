@@ -12,6 +12,7 @@
 
 static const char *const hang_words[] = {"all", "first", NULL};
 static const char *const role_words[] = {"library", "sidecar", "gateway", NULL};
+static const char *const passes_words[] = {"all", "trace", "nothing", NULL};
 static const char *const order_words[] = {"fifo", "lifo", NULL};
 static const char *const protocol_words[] = {"h1", "h2", NULL};
 
@@ -50,6 +51,7 @@ static const struct schema_key service[] = {
     {"gateRetries", FIELD(BOOLEAN, gate_retries), .sentence = "false: the gateway in front neither retries nor hedges"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "as a caller: what runs the policy, a library, sidecar or gateway"},
+    {"passes", FIELD(WORD, passes), .words = passes_words, .sentence = "what its application passes on: deadlines and marks, a trace id alone, or nothing"},
     {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
     {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
     {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
@@ -91,6 +93,7 @@ static const char *const marks_words[] = {"conditional", "always", NULL};
 #define ROW struct scenario_policy
 static const struct schema_key policy[] = {
     {"carries", FIELD(BOOLEAN, carries), .sentence = "false: neither deadlines nor marks travel"},
+    {"joins", FIELD(BOOLEAN, joins), .sentence = "false: sidecars join no calls to requests by trace ids"},
     {"marks", FIELD(EITHER, marks_always), .words = marks_words, .sentence = "when a mark that retries were spent is obeyed"},
 };
 #undef ROW

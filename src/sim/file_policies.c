@@ -121,6 +121,7 @@ static int make(struct file_policies *policies, const struct making *m, struct w
     options->gate_policy_to = policies->gate_to;
     options->carries_deadlines = true;
     options->carries_marks = true;
+    options->joins = becalm_config_settings(m->config)->join != 0;
     return 0;
 }
 

@@ -437,6 +437,9 @@ static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const
     if (parent == NULL || !w->options->carries_deadlines) {
         return BECALM_NEVER;
     }
+    if (!hop->is_gate && w->service[parent->service].plan->passes != PASSES_ALL) {
+        return joined_deadline(w, parent);
+    }
     if (!hop->is_told || parent->deadline_at == BECALM_NEVER) {
         return parent->deadline_at;
     }

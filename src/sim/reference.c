@@ -112,6 +112,7 @@ static void own_options(const struct becalm_policy *policy, const struct scenari
     options->gate_policy = gate;
     options->carries_deadlines = true;
     options->carries_marks = true;
+    options->joins = true;
 }
 
 /* False: the scenario brings no such policy. */
@@ -129,6 +130,7 @@ static bool scenario_options(const char *name, const struct scenario *plan, stru
             options->level = own->level;
             options->auto_limit = own->auto_limit;
             options->carries_deadlines = options->carries_marks = own->carries;
+            options->joins = own->joins;
             options->marks_always = own->marks_always;
             hop->deadline = own->has_deadline ? hop->deadline : gate->deadline;
             return true;
@@ -157,5 +159,6 @@ bool reference_options(const char *name, const struct scenario *plan, struct bec
     options->auto_limit = ours;
     options->carries_deadlines = ours;
     options->carries_marks = ours;
+    options->joins = ours;
     return true;
 }

@@ -14,6 +14,7 @@
 void attempt_give(struct world *w, uint32_t id)
 {
     struct attempt *attempt = attempt_at(w, id);
+    joined_leave(w, attempt);
     attempt->generation++;
     attempt->stage = ATTEMPT_NONE;
     pool_give(&w->attempts, id);
@@ -55,6 +56,7 @@ static void attempt_answer(struct world *w, uint32_t id, enum becalm_outcome_kin
         .status = status_of(kind),
     };
     attempt->stage = ATTEMPT_RETURNS;
+    joined_leave(w, attempt);
     clock_plan(&w->clock, (struct event){.at = w->clock.now + link_takes(w, &w->hop[attempt->hop].link),
                                          .kind = ATTEMPT_ANSWERED,
                                          .id = id,
@@ -479,6 +481,7 @@ void attempt_arrives(struct world *w, uint32_t id)
         return;
     }
     tell_accepted(w, id);
+    joined_enter(w, attempt);
     if (service->dead || service->fallen) {
         attempt_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
     } else if (service->quota_at != NULL && !quota_take(w, service, attempt->tenant)) {
@@ -516,6 +519,7 @@ void attempt_give_up(struct world *w, uint32_t id)
     const struct link *link = &w->hop[attempt->hop].link;
     bool on_its_way = attempt->stage == ATTEMPT_TRAVELS || attempt->stage == ATTEMPT_AT_GATE;
     attempt->call = NOTHING;
+    joined_leave(w, attempt);
     pooled_put(w, attempt, POOLED_LEFT);
     if (attempt->stage == ATTEMPT_STREAMS) {
         answers_count(w, attempt, UINT64_MAX);
@@ -621,7 +625,9 @@ void attempt_child_done(struct world *w, uint32_t id, const struct child_end *en
         return;
     }
     attempt->failed |= !good;
-    attempt->mark = good ? attempt->mark : end->mark;
+    if (!good) {
+        joined_note(w, attempt, end->mark);
+    }
     attempt->pending--;
     if (attempt->pending > 0 || attempt->stage == ATTEMPT_RETURNS) {
         return; /* it waits for more, or its host was killed meanwhile */
@@ -629,7 +635,7 @@ void attempt_child_done(struct world *w, uint32_t id, const struct child_end *en
     if (attempt->stage == ATTEMPT_FORGOTTEN) {
         attempt_give(w, id);
     } else if (attempt->failed) {
-        attempt_answer(w, id, BECALM_OUTCOME_REJECTED, attempt->mark);
+        attempt_answer(w, id, BECALM_OUTCOME_REJECTED, joined_mark(w, attempt));
     } else {
         attempt_succeed(w, id, attempt->mark);
     }
@@ -808,7 +814,8 @@ bool services_make(struct world *w)
         service->host = calloc(service->plan->hosts, sizeof *service->host);
         bool quota = service->plan->quota_milli > 0;
         service->quota_at = quota ? calloc(w->plan->client_count + 1, sizeof *service->quota_at) : NULL;
-        if (service->host == NULL || !endpoints_make(service) || (quota && service->quota_at == NULL)) {
+        if (service->host == NULL || !endpoints_make(service) || (quota && service->quota_at == NULL) ||
+            !joined_make(w, service)) {
             return false;
         }
     }
@@ -821,6 +828,7 @@ void services_free(struct world *w)
         for (uint32_t h = 0; w->service[i].host != NULL && h < w->plan->services[i].hosts; h++) {
             free(w->service[i].host[h].queue.attempt);
         }
+        joined_free(&w->service[i]);
         free(w->service[i].host);
         free(w->service[i].endpoint);
         free(w->service[i].quota_at);

@@ -140,6 +140,7 @@ struct world_options {
     const enum becalm_budget_level *level_to; /* by world_target(); NULL: `level` */
     bool carries_deadlines;                   /* down the graph, and marks up: what only Becalm does */
     bool carries_marks;
+    bool joins;        /* sidecars join calls to requests by trace ids, where applications pass on nothing else */
     bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
     uint64_t seed;
     uint32_t instant_max; /* events in one instant, then time stands still; 0: WORLD_INSTANT_MAX */

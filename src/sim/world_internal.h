@@ -306,6 +306,7 @@ struct attempt {
     bool doomed;        /* the one that it holds is about to be lost */
     uint32_t stream_of; /* which of those that it shares with others */
     bool cut;           /* its answer ends before its body does */
+    bool joined;        /* it is in its host's table of requests */
     enum attempt_stage stage;
     bool failed;
     bool through_gate;
@@ -332,7 +333,8 @@ struct ring {
 struct host {
     uint32_t busy;
     struct ring queue;
-    becalm_ns waited_since; /* since when an attempt waits */
+    becalm_ns waited_since;  /* since when an attempt waits */
+    struct join_table *join; /* of its sidecar; NULL: it joins nothing */
 };
 
 struct service {
@@ -413,6 +415,20 @@ struct child_end {
     becalm_ns hint; /* of a 429 that a gate passes on; 0: none */
 };
 void attempt_child_done(struct world *, uint32_t id, const struct child_end *);
+
+/* ---- joined.c: what reaches the calls of an application that passes on less than all, and comes back from them ----
+ */
+
+bool joined_make(const struct world *, struct service *); /* the tables of its hosts; false: no memory */
+void joined_free(struct service *);
+/* A request has come to its host; it is answered, or nobody waits for it any more. */
+void joined_enter(const struct world *, struct attempt *);
+void joined_leave(const struct world *, struct attempt *);
+/* Until when its calls may take. */
+becalm_ns joined_deadline(const struct world *, const struct attempt *);
+/* One of its calls has failed, with this mark; what its answer says then. */
+void joined_note(const struct world *, struct attempt *, enum becalm_mark_kind);
+enum becalm_mark_kind joined_mark(const struct world *, const struct attempt *);
 
 /* It is on its way, on a connection if these are modelled. */
 void attempt_travel(struct world *, uint32_t id);

@@ -68,11 +68,11 @@ def receiver(tmp_path, authority):
         both.write_bytes(shown.cert.read_bytes() + shown.key.read_bytes())
         file = folder / "conf"
         if name == "haproxy":
-            file.write_text(HAPROXY.format(at=at.strip("[]") if ":" not in ip else f"{ip}:{port}", tls=f"ssl crt {both}" if tls else ""))
+            file.write_text(HAPROXY.format(at=at.strip("[]") if ":" not in ip else f"{ip}:{port}", tls=f"ssl crt {both} alpn h2,http/1.1" if tls else ""))
             command = [find(name), "-db", "-f", str(file)]
         else:
             spoken = f"ssl_certificate {shown.cert}; ssl_certificate_key {shown.key};" if tls else ""
-            file.write_text(NGINX.format(at=at, folder=folder, ssl="ssl" if tls else "", tls=spoken))
+            file.write_text(NGINX.format(at=at, folder=folder, ssl="ssl http2" if tls else "", tls=spoken))
             command = [find(name), "-p", str(folder), "-c", str(file)]
         started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
 
@@ -168,7 +168,7 @@ CALM = "deadline: 60s\nattemptTimeout: 50s\nlimit: {kind: none}\nbreaker: {enabl
 def policy_of(hosts, version, rules="", text=""):
     listed = ", ".join(f"'{each.address}'" for each in hosts)
     lines = [f"    {line}" for line in (CALM + "\n" + rules).splitlines() if line]
-    return f"{text}services:\n  a:\n    hosts: [{listed}]\n    match: {{prefix: /}}\n    proxyProtocol: {version}\n" + "\n".join(lines) + "\n"
+    return f"{text or 'pool: {idle: 1h}'}\nservices:\n  a:\n    hosts: [{listed}]\n    match: {{prefix: /}}\n    proxyProtocol: {version}\n" + "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -427,3 +427,23 @@ def test_a_connection_that_its_client_did_not_wait_for_is_nobody_elses(gateway, 
             header, got = there.served[-1]
             assert header.split(b" ")[4] == str(port).encode() and b": %d\r\n" % port in got
     there.listener.close()
+
+
+def test_streams_that_wait_in_line_take_what_is_their_own(gateway, host):
+    there = host(introduced=True)
+    here = gateway(policy_of([there], "v2", text="pool: {maxPerHost: 1, idle: 1h}\n"), protocols="[h1, h2]")
+    with Http2(here.port) as client:
+        port = str(client.socket.getsockname()[1])
+        streams = [client.begin(fields=[("x-me", port)]) for _ in range(6)]
+        assert [client.answer(each).status for each in streams] == [200] * 6
+    assert len(check_introductions([there], 2, here.port)) == 6 and there.connections == 1
+
+
+def test_a_connect_does_not_take_what_was_used_before(gateway, host):
+    there = host(introduced=True)
+    here = gateway(f"connect: on\nservices:\n  a.test: {{hosts: ['{there.address}'], proxyProtocol: v2}}\n")
+    with here.wire() as wire:
+        assert wire.ask(host="a.test", fields=me(wire)).status == 200
+        assert wire.send(b"CONNECT a.test:80 HTTP/1.1\r\nhost: a.test:80\r\n\r\n").answer("CONNECT").status == 200
+        assert wire.ask(path="/inside", fields=me(wire)).status == 200
+    assert len(check_introductions([there], 2, here.port)) == 2 and there.connections == 2

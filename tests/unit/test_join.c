@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "origin/join.h"
+#include "join/join.h"
 
 #include <pthread.h>
 #include <string.h>

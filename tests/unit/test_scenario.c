@@ -830,7 +830,7 @@ static void test_scenario__the_built_in_ones_load(void **state)
 {
     (void)state;
     static const char *const names[] = {"chain", "layers",   "metastable", "metastable-crowd", "benign",
-                                        "queue", "slowdown", "cut-off",    "shared-budget"};
+                                        "queue", "slowdown", "cut-off",    "shared-budget",    "joined"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[512];
         struct scenario_file *file = NULL;

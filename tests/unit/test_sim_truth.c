@@ -358,6 +358,17 @@ static void test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth(v
     check_between_u64(shown.measure.success_in_fault_ppm, 890000, 910000);
 }
 
+/* joined */
+
+static void test_sim_joined__sidecars_that_join_make_three_of_one_and_others_81(void **state)
+{
+    (void)state;
+    struct shown joined = show((struct run){"joined", {"length=90s"}, .policy = "joined"});
+    struct shown alone = show((struct run){"joined", {"length=90s"}, .policy = "alone"});
+    check_eq_u64(joined.last.mean_ppm, 3000000);
+    check_eq_u64(alone.last.mean_ppm, 81000000);
+}
+
 /* shared-budget */
 
 /* The seconds of a series from `from` to `to`, added up. */
@@ -572,6 +583,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_chain__naive_retries_make_512_of_one),
              cmocka_unit_test(test_sim_queue__ten_workers_take_as_long_as_erlang_says),
              cmocka_unit_test(test_sim_cut_off__one_caller_that_is_cut_off_costs_nobody_a_call),
              cmocka_unit_test(test_sim_cut_off__marks_that_were_always_obeyed_would_lose_a_tenth),
+             cmocka_unit_test(test_sim_joined__sidecars_that_join_make_three_of_one_and_others_81),
              cmocka_unit_test(test_sim_shared_budget__eight_instances_stay_within_a_fifth_of_all),
              cmocka_unit_test(test_sim_shared_budget__without_a_store_each_lives_on_its_own_share),
              cmocka_unit_test(test_sim_shared_budget__no_call_waits_for_the_store),

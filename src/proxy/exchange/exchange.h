@@ -31,7 +31,7 @@
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "meter/step.h"
-#include "origin/join.h"
+#include "join/join.h"
 #include "origin/request_id.h"
 #include "origin/trace_context.h"
 

@@ -88,7 +88,7 @@ struct upstream *upstream_take_introduced(const struct upstream_host *host, stru
     struct host_owner owner = stream->calls->owner(stream);
     for (struct upstream *each = owner.own == NULL ? NULL : *owner.own, *next; each != NULL; each = next) {
         next = each->own_next;
-        if (each->host != host || (each->personal & UPSTREAM_LOGIN) != 0) {
+        if (each->host != host) {
             continue;
         }
         if (!is_late(each) && (!stream->careful || alive(each))) {

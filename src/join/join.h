@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BECALM_ORIGIN_JOIN_H
-#define BECALM_ORIGIN_JOIN_H
+#ifndef BECALM_JOIN_JOIN_H
+#define BECALM_JOIN_JOIN_H
 
 /* Which calls of a program belong to which request that it got, though it passes on nothing but an id: a sidecar sees
  * both. A request that comes in is entered under its ids with its deadline; a call that goes out finds that, and leaves
