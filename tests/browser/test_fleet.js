@@ -25,17 +25,18 @@ class Redis {
     for (let i = 0; i < 5; i++) {
       redis.port = 10000 + Math.floor(Math.random() * 22000);
       redis.process = spawn("redis-server", ["--port", String(redis.port), "--bind", "127.0.0.1", "--save", "", "--dir", redis.folder], { stdio: "ignore" });
-      await until("a redis-server", async () => redis.process.exitCode !== null || (await redis.says("PING")).startsWith("+PONG"));
+      await until("a redis-server", async () => redis.process.exitCode !== null || (await redis.says("INFO", "server")).includes(`process_id:${redis.process.pid}\r`));
       if (redis.process.exitCode === null) return redis;
     }
     throw new Error("redis-server does not start");
   }
 
-  /** The first of its answer; "" if there is none. */
+  /** The first part of its answer; "" if there is none. */
   says(...words) {
     return new Promise((done) => {
       const link = net.connect(this.port, "127.0.0.1");
       link.on("error", () => done(""));
+      link.on("close", () => done("")); // who else has the port may say nothing
       link.on("data", (data) => (link.destroy(), done(String(data))));
       link.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`);
     });
@@ -73,22 +74,29 @@ test("the fleet is shown worst first, against its budget, and the store's death 
   });
   const ids = new Map();
   for (const each of gateways) ids.set(each, (await each.state()).id);
-  await redis.says("HSET", "becalm:{shop}:who", "ghost", `${Date.now() - 20000} pod-9 0.1.0 abc 7000 0 1 0 60 7000 0`); // died 20 s ago
+  // Died 20 s ago, however long the rest takes: after a minute it would be forgotten.
+  const ghost = () => redis.says("HSET", "becalm:{shop}:who", "ghost", `${Date.now() - 20000} pod-9 0.1.0 abc 7000 0 1 0 60 7000 0`);
+  await ghost();
   first.traffic("/x", 20);
   await page.goto(`${first.admin}/`);
   await page.locator("nav a", { hasText: "Fleet" }).click(); // it is offered, since there is one
   await page.getByRole("heading", { level: 1, name: "Fleet" }).waitFor();
 
-  const state = (id) => page.locator(`tr[data-instance="${id}"]`).getAttribute("data-state");
   const tile = (label) => page.locator(".tile", { has: page.locator(".tile-label", { hasText: label }) });
-  await until("all of them", async () => (await tile("Instances").locator(".tile-value").textContent()) === "5");
-  const order = await page.locator("tr[data-instance]").evaluateAll((rows) => rows.map((row) => row.dataset.instance));
-  assert.deepEqual(order.slice(0, 3), ["ghost", ids.get(half), ids.get(other)]);
-  assert.equal(await state("ghost"), "silent");
-  assert.equal(await state(ids.get(half)), "degraded");
-  assert.equal(await state(ids.get(other)), "differs");
-  assert.equal(await state(ids.get(first)), "fine");
-  assert.equal(await tile("Instances").locator(".note").textContent(), "1 silent, 1 degraded, 1 different");
+  await until("all of them", async () => (await ghost(), (await tile("Instances").locator(".tile-value").textContent()) === "5"));
+  // What each has told of itself may be of its first second, when nobody had a lease; and a busy machine makes any of them silent for a while.
+  const wanted = [
+    ["ghost", "silent"],
+    [ids.get(half), "degraded"],
+    [ids.get(other), "differs"],
+  ];
+  let order;
+  const rows = () => page.locator("tr[data-instance]").evaluateAll((all) => all.map((row) => [row.dataset.instance, row.dataset.state]));
+  await until("worst first", async () => (await ghost(), (order = await rows()), JSON.stringify(order.slice(0, 3)) === JSON.stringify(wanted) && order.slice(3).every((each) => each[1] === "fine"))).catch((error) => {
+    error.message += ": " + JSON.stringify({ wanted, order });
+    throw error;
+  });
+  await until("how many of each", async () => (await ghost(), (await tile("Instances").locator(".note").textContent()) === "1 silent, 1 degraded, 1 different"));
   await page.locator(`tr[data-instance="${ids.get(first)}"]`, { hasText: "this one" }).waitFor();
 
   await until("retries against the budget", async () => /^\d[\d.]* %$/.test(await tile("Retries per call").locator(".tile-value").textContent()));
