@@ -6,6 +6,7 @@ import dataclasses
 import threading
 import time
 
+from host import wait_until
 from message import Message, request
 
 PATIENCE = 60
@@ -35,7 +36,7 @@ class Load(threading.Thread):
         self.port = port
         self.host = host
         self.rate = rate
-        self.seconds = seconds if seconds is not None else PATIENCE
+        self.seconds = seconds if seconds is not None else 2 * PATIENCE  # of a test that stops it
         self.most = count if count is not None else 10**9
         self.clients = clients
         self.source = (source, 0) if source else None
@@ -67,6 +68,10 @@ class Load(threading.Thread):
     def stop(self):
         self._stopping = True
         return self.finish()
+
+    def wait(self, count, since=0):
+        """Until so many requests that were sent since then are answered, however long a busy machine takes for it."""
+        wait_until(lambda: sum(result.at > since for result in list(self.results)) >= count, what=lambda: str(len(self.results)))
 
     def _over(self):
         return self._stopping or self.sent >= self.most or time.monotonic() >= self._until

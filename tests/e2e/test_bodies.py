@@ -56,11 +56,11 @@ def test_a_body_that_drips_ends_after_its_time(pair, what):
 
 def test_a_slow_upload_that_keeps_the_rate_goes_through(pair):
     """16 KiB in each bodyTimeout, with pauses nearly as long: what a bad line does to a large file."""
-    gateway, host = pair("bodyTimeout: 2s")
-    total = 8 * 16384
+    gateway, host = pair("bodyTimeout: 4s")
+    total = 10 * 16384
     with gateway.wire() as wire:
         wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % total)
-        for _ in range(8):
+        for _ in range(10):
             time.sleep(0.5)
             wire.send(b"x" * 16384)
         assert wire.answer("POST").status == 200

@@ -223,7 +223,7 @@ def test_what_happens_without_the_store_is_the_policys_choice(three, redis, away
 
 
 def test_a_hung_store_lets_a_few_keys_wait_and_then_none(three, redis):
-    (a,), host = three(count=1, keys={"timeout": "100ms"})
+    (a,), host = three(count=1, keys={"timeout": "1s"})
     wait_until(lambda: charge(a, "k").status == 200)
     redis.pause()
     for n in range(6):
@@ -232,7 +232,7 @@ def test_a_hung_store_lets_a_few_keys_wait_and_then_none(three, redis):
     begun = time.monotonic()
     for n in range(20):
         assert reason(charge(a, f"k{n}")) == "key_store_away"
-    assert time.monotonic() - begun < 20 * 0.1, "nobody waits for it any more"
+    assert time.monotonic() - begun < 20 * 1, "nobody waits for it any more"
     assert a.metric("becalm_store_requests_total", result="away") == asked + 20
     assert a.ask(path="/other").status == 200 and host.count("/charge") == 1
     redis.go_on()

@@ -164,22 +164,24 @@ def test_gate_8_a_wait_beyond_the_deadline_is_passed_on_at_once(gated):
 def test_gate_9_game_day(gated):
     """A dependency fails for three seconds under load; the curve of its recovery is saved beside the program."""
     gateway, host = gated()
-    load = Load(gateway.port, rate=100, seconds=60, make=lambda n: ("GET", request(path="/")))
+    load = Load(gateway.port, rate=100, seconds=120, make=lambda n: ("GET", request(path="/")))
     load.start()
     begin = time.monotonic()
-    time.sleep(2)
+    load.wait(100)
     host.on("/", Reply(503))
     fault = time.monotonic()
     time.sleep(3)
     host.on("/", Reply(200))
     healed = time.monotonic()
-    time.sleep(4)
+    wait_until(lambda: [result.status for result in load.results[-20:]] == [200] * 20)
+    healthy = max(healed + 2, time.monotonic())
+    load.wait(120, since=healthy)
     results = load.stop()
     curve = pathlib.Path(PROGRAM).parent / "recovery-curve.csv"
     curve.write_text(curve_of(results, host, begin))
     during = [got for got in host.requests if fault + 1 < got.at < healed]
     assert len(during) < 100, f"the breaker keeps {len(during)} of 200 calls and their retries from it"
-    late = [result for result in results if result.at > healed + 2]
+    late = [result for result in results if result.at > healthy]
     assert len(late) > 100 and statuses(late) == {200: len(late)}, statuses(late)
     assert all(result.answer is not None for result in results)
 

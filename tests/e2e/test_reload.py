@@ -119,19 +119,21 @@ def test_a_call_keeps_its_policy_to_its_end(pair, host):
 
 
 def test_term_under_load_loses_nothing(pair):
-    gateway, host = pair(workers=2, delay="4s")
+    gateway, host = pair(workers=2, delay="20s")  # a busy machine needs some of them to end the load
+    go = threading.Event()
     host.on("*", lambda got: Reply(body=signed(got.target.encode()), delay=0.05))
-    host.on("/slow", Reply(body=signed(b"slow"), delay=4.5))
+    host.on("/slow", Reply(body=signed(b"slow"), when=go.is_set))
     load = Load(gateway.port, rate=100, seconds=60, make=lambda n: ("GET", request(path=f"/{n}")))
     load.start()
-    time.sleep(0.5)
+    load.wait(30)
     with gateway.wire() as wire:
         wire.send(request(path="/slow"))
         host.wait(1, "/slow")
         gateway.signal(signal.SIGTERM)
-        time.sleep(0.8)
+        load.wait(50, since=time.monotonic())
         results = load.stop()
         assert statuses(results) == {200: len(results)}, statuses(results)
+        go.set()
         answer = wire.answer()
         assert answer.status == 200 and is_signed(answer.body), "what is in flight is finished"
         assert answer.get("connection") == "close"
@@ -155,7 +157,7 @@ def test_idle_connections_do_not_hold_the_end_up(pair):
         assert wire.ask().status == 200
     begin = time.monotonic()
     gateway.end()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 25, "drain.limit is 30 s"
     assert all(wire.at_end() for wire in wires)
 
 
@@ -182,7 +184,7 @@ def test_the_drain_limit_ends_what_hangs(gateway, host):
         there.wait(1)
         begin = time.monotonic()
         made.end()
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 50
 
 
 def test_sockets_handed_over_are_used(host, tmp_path):
