@@ -170,9 +170,11 @@ def test_grpc__every_status_and_its_message_pass(grpc_pair, code):
     assert line["status"] == 200 and line["grpc_status"] == code.name
 
 
-def test_grpc__unimplemented_is_the_servers_to_say(grpc_pair):
-    client, _, _ = grpc_pair(unary=lambda asked, context: asked)
-    assert client.failure(method="Nothing").code() == Code.UNIMPLEMENTED
+@pytest.mark.parametrize("path", ["/lab.Lab/Nothing", "/nobody.Knows/It"])
+def test_grpc__unimplemented_is_the_servers_to_say(grpc_pair, path):
+    client, _, edge = grpc_pair(unary=lambda asked, context: asked)
+    assert client.failure(method=path).code() == Code.UNIMPLEMENTED
+    assert last_access(edge)["reason"] != "no_route"
 
 
 @pytest.mark.parametrize("how", [grpc.Compression.Gzip, grpc.Compression.Deflate])
@@ -180,6 +182,51 @@ def test_grpc__compression_is_between_client_and_server(grpc_pair, how):
     client, _, edge = grpc_pair(unary=lambda asked, context: asked, compression=how)
     assert client.unary(bytes(1 << 20))[0] == bytes(1 << 20)
     assert last_access(edge)["bytes"] < 100_000
+
+
+def test_grpc__messages_of_one_call_are_compressed_or_not_as_each_side_likes(grpc_pair):
+    def streams(asked, context):
+        context.set_compression(grpc.Compression.Gzip)
+        yield asked
+        context.disable_next_message_compression()
+        yield asked
+
+    client, _, edge = grpc_pair(unary=lambda asked, context: asked, server=streams)
+    large = bytes(100_000)
+    assert client.unary(large, compression=grpc.Compression.Gzip)[0] == large
+    assert client.unary(large, compression=grpc.Compression.NoCompression)[0] == large
+    assert list(client.server(large)) == [large, large]
+    assert 100_000 < last_access(edge, 3)["bytes"] < 150_000  # one of two
+
+
+def test_grpc__the_flag_of_a_compressed_message_passes_as_it_is(h2_pair):
+    packed = b"\1" + (9).to_bytes(4, "big") + b"squeezed!"
+    client, this, _ = h2_pair(at_end=lambda asked: Answer(fields=(GRPC, ("grpc-encoding", "own")), body=asked.body + message(b"plain"), trailers=(("grpc-status", "0"),)))
+    stream = client.begin("POST", "/lab.Lab/Unary", (*ASKS, ("grpc-encoding", "own"), ("grpc-accept-encoding", "own, identity")), end=False)
+    client.body(stream, packed)
+    answer = client.answer(stream)
+    assert answer.body == packed + message(b"plain") and answer.fields["grpc-encoding"] == "own"
+    assert (this.requests[0].field("grpc-encoding"), this.requests[0].field("grpc-accept-encoding")) == ("own", "own, identity")
+
+
+def test_grpc__metadata_of_a_stream_passes_both_ways(grpc_pair):
+    raw = bytes(range(256))
+
+    def tells(each, context):
+        context.send_initial_metadata((("x-first", "1"),))
+        yield from each
+        context.set_trailing_metadata((("x-sum-bin", raw),))
+        context.set_code(Code.OUT_OF_RANGE)
+        context.set_details("weil's so ist: \u00fc %\n")
+
+    client, this, _ = grpc_pair(both=tells)
+    answers = client.both(iter([b"a", b"b"]), metadata=(("x-mine-bin", raw),))
+    came = []
+    with pytest.raises(grpc.RpcError):
+        came.extend(answers)
+    assert dict(answers.initial_metadata())["x-first"] == "1" and dict(answers.trailing_metadata())["x-sum-bin"] == raw
+    assert (answers.code(), answers.details()) == (Code.OUT_OF_RANGE, "weil's so ist: \u00fc %\n")
+    assert this.called[0].metadata["x-mine-bin"] == raw
 
 
 def test_grpc__health_passes_through(grpc_pair):
@@ -244,6 +291,49 @@ def test_grpc__a_deadline_that_passes_in_the_middle_of_an_answer_ends_it_with_a_
     assert answer.body == message(b"one") and answer.trailers["grpc-status"] == "4"
     assert last_access(edge, count)["grpc_status"] == "DEADLINE_EXCEEDED"
     wait_until(lambda: this.requests[-1].reset == 8)
+
+
+def test_grpc__a_server_that_sleeps_is_left_at_the_deadline(grpc_pair):
+    """On a stream whose client goes on talking: both sides hear of it."""
+    begun, gone = threading.Event(), threading.Event()
+
+    def sleeps(each, context):
+        context.add_callback(gone.set)
+        begun.set()
+        yield next(each)
+        gone.wait(SECONDS)
+
+    client, _, _ = grpc_pair(both=sleeps, unary=lambda asked, context: asked)
+    for seconds in (0.5, 5, 30):  # on a busy machine the call may not even have begun by then
+        says = queue.Queue()
+        says.put(b"a")
+        answers = client.both(iter(says.get, None), timeout=seconds)
+        with pytest.raises(grpc.RpcError):
+            list(answers)
+        says.put(None)
+        assert answers.code() == Code.DEADLINE_EXCEEDED
+        if begun.is_set():
+            break
+    assert begun.is_set() and gone.wait(SECONDS)
+    assert client.unary(b"after")[0] == b"after"
+
+
+def test_grpc__cancelled_before_a_message_is_sent(grpc_pair):
+    begun, gone = threading.Event(), threading.Event()
+
+    def waits(each, context):
+        context.add_callback(gone.set)
+        begun.set()
+        return b",".join(each)
+
+    client, _, _ = grpc_pair(client=waits, unary=lambda asked, context: asked)
+    says = queue.Queue()
+    call = client.channel.stream_unary("/lab.Lab/Client").future(iter(says.get, None), timeout=SECONDS)
+    assert begun.wait(SECONDS)
+    call.cancel()
+    assert gone.wait(SECONDS) and call.code() == Code.CANCELLED
+    says.put(None)
+    assert client.unary(b"after")[0] == b"after"
 
 
 def test_grpc__cancelled_before_anything_is_answered(grpc_pair):

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 
+import pytest
 from conftest import PROGRAM, free_port, policy_of, wait_until
 from host_h2 import HostH2
 from http2 import Http2
@@ -53,6 +54,45 @@ def test_tls_reload__a_new_file_is_noticed_by_itself(gateway, host, authority):
     (first.cert.parent / "another file").write_text("is none of our business")
     second.put_at(first)
     wait_until(lambda: shown_by(edge, authority) != before)
+
+
+@pytest.mark.parametrize(
+    "less, more, how",
+    [
+        ("tls.clientAuth: optional", "tls.clientAuth: required", {}),
+        ("tls.minVersion: 1.2", "tls.minVersion: 1.3", {"maximum_version": ssl.TLSVersion.TLSv1_2}),
+        ("tls.strictSni: false", "tls.strictSni: true", {"name": "nobody.test", "check_hostname": False}),
+        ("protocols: [h1]", "protocols: [h2]", {"alpn": ["http/1.1"]}),
+    ],
+    ids=["clientAuth", "minVersion", "strictSni", "protocols"],
+)
+def test_tls_reload__what_is_asked_of_clients_changes_with_the_policy_alone(gateway, host, authority, less, more, how):
+    """The files are the same: who came in before is turned away, and comes in again when the policy is as it was."""
+    this, shown, port = host(), authority.issue(), free_port()
+    name, alpn = how.pop("name", "a.test"), how.pop("alpn", None)
+
+    def policy(words):
+        of_tls, of_listener = (", " + words[4:], "") if words.startswith("tls.") else ("", ", " + words)
+        ca = f", clientCa: {authority.cert}" if "clientAuth" in words else ""
+        listener = f"{{address: '127.0.0.1:{port}', tls: {{certificates: [{shown.yaml}]{ca}{of_tls}}}{of_listener}}}"
+        return f"listen: [{listener}]\n" + policy_of([this])
+
+    def comes_in():
+        context = authority.client(**how)
+        if alpn:
+            context.set_alpn_protocols(alpn)
+        try:
+            with Wire(port, tls=context, name=name) as wire:
+                return wire.ask().status == 200
+        except (ssl.SSLError, OSError, AssertionError):
+            return False
+
+    edge = gateway(policy(less), listen=None)
+    assert comes_in()
+    edge.reload(policy(more))
+    wait_until(lambda: not comes_in())
+    edge.reload(policy(less))
+    wait_until(comes_in)
 
 
 def test_tls_reload__a_bad_certificate_keeps_the_one_before_and_says_where(gateway, host, authority):
