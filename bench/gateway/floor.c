@@ -309,7 +309,7 @@ static void put_answer(struct conn *client, const struct message *answer)
 {
     text_add(&client->out, "HTTP/1.1 ");
     put_value(&client->out, answer, ":status");
-    text_add(&client->out, " \r\n");
+    text_add(&client->out, " OK\r\n"); /* some readers want a reason */
     put_fields(&client->out, answer);
     put_body(&client->out, answer, true);
 }

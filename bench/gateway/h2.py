@@ -1,34 +1,46 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a request of HTTP/2 through the gateway takes that no noise touches: user instructions (cachegrind) and system calls (strace), with
-bench/gateway/policy.yaml on, by h2load with 8 connections of 16 streams. Instructions are a long run less a short one, so that
-start, end and handshakes are not in them. HAProxy, nginx and floor.c (the protocols
-and nothing else) are counted in the same way if they are asked for.
+"""What a request of HTTP/2, or with TLS, through the gateway takes that no noise touches: user instructions (cachegrind) and system calls
+(strace), with bench/gateway/policy.yaml on, by h2load. Instructions are a long run less a short one, so that
+start, end and handshakes are not in them. HAProxy, nginx, nghttpx and floor.c (the protocols
+and nothing else) are counted in the same way if they are asked for; one that is not installed is left out.
 
-    bench/gateway/h2.py --becalm build/release/becalm --programs build/release/bench/gateway [--peer haproxy --peer nginx --peer floor]"""
+    bench/gateway/h2.py --becalm build/release/becalm --programs build/release/bench/gateway [--peer haproxy --peer nginx --peer nghttpx --peer floor]
+
+With --race N all run at once, and N times each gets the same load in random order: the CPU time of each, a long run less a short one, and the
+median of the ratios within a rotation, with an interval that has the true median with a probability of 95 %."""
 
 import argparse
 import itertools
+import math
 import pathlib
+import random
 import re
+import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHEGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--vgdb=no", "--cachegrind-out-file=/dev/null"]
-SHORT, LONG = 2048, 8192
-LOAD = ["h2load", "-c", "8", "-m", "16", "-t", "1"]
-# name: (TLS to clients, the hosts' protocol, what h2load sends beside it)
+WIDE, FEW, H1 = ["-c", "8", "-m", "16"], ["-c", "8", "-m", "4"], ["--h1", "-c", "64"]
+GRPC = ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d"]
+# name: (TLS to clients, the hosts' protocol, h2load's connections and streams, what it sends beside it, bytes of an answer, requests of a
+# short and of a long run)
 CASES = {
-    "h2c to h1": (False, "h1", []),
-    "TLS h2 to h1": (True, "h1", []),
-    "h2c to h2c": (False, "h2", []),
-    "gRPC unary, h2c to h2c": (False, "h2", ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d"]),
+    "h2c to h1": (False, "h1", WIDE, [], 200, 2048, 8192),
+    "TLS h2 to h1": (True, "h1", WIDE, [], 200, 2048, 8192),
+    "h2c to h2c": (False, "h2", WIDE, [], 200, 2048, 8192),
+    "gRPC unary, h2c to h2c": (False, "h2", WIDE, GRPC, 200, 2048, 8192),
+    "TLS h1 to h1": (True, "h1", H1, [], 200, 2048, 8192),
+    "64 KiB, h2c to h1": (False, "h1", FEW, [], 65536, 256, 1280),
+    "64 KiB, TLS h2 to h1": (True, "h1", FEW, [], 65536, 256, 1280),
+    "64 KiB, h2c to h2c": (False, "h2", FEW, [], 65536, 256, 1280),
 }
-PEERS = {"haproxy": ["haproxy", "-db", "-f"], "nginx": ["nginx", "-c"], "floor": ["floor"]}
+PEERS = {"haproxy": ["haproxy", "-db", "-f"], "nginx": ["nginx", "-c"], "nghttpx": ["nghttpx"], "floor": ["floor"]}
 HAPROXY = """global
     nbthread 1
     maxconn 1000
@@ -104,9 +116,9 @@ def stop(process):
 class Stage:
     def __init__(self, arguments, folder, case, peer=None):
         self.folder, self.becalm, self.programs, self.peer = folder, arguments.becalm, arguments.programs, peer
-        self.tls, self.spoken, self.more = CASES[case]
+        self.tls, self.spoken, self.load, self.more, self.size, self.short, self.long = CASES[case]
         self.host = free_port()
-        (folder / "200").write_bytes(b"x" * 200)
+        (folder / str(self.size)).write_bytes(b"x" * self.size)
         (folder / "message").write_bytes(b"\0\0\0\0\x0a0123456789")
         own = [str(arguments.programs / "backend"), f"127.0.0.1:{self.host}"]
         h2 = ["nghttpd", "--no-tls", "-d", str(folder), "--trailer=grpc-status: 0", str(self.host)]
@@ -121,7 +133,9 @@ class Stage:
     def theirs(self, port):
         if self.peer == "floor":  # bench/gateway/floor.c: nghttp2, OpenSSL, epoll, and nothing else
             files = [str(each) for each in self.files()] if self.tls else []
-            return [str(self.programs / "floor"), "h2", self.spoken, f"127.0.0.1:{port}", f"127.0.0.1:{self.host}", *files]
+            return [str(self.programs / "floor"), "h1" if self.load is H1 else "h2", self.spoken, f"127.0.0.1:{port}", f"127.0.0.1:{self.host}", *files]
+        if self.peer == "nghttpx":
+            return self.nghttpx(port)
         path = self.folder / f"{self.peer}.conf"
         path.write_text(self.haproxy(port) if self.peer == "haproxy" else self.nginx(port))
         return [*PEERS[self.peer], str(path), *(["-p", str(self.folder)] if self.peer == "nginx" else [])]
@@ -132,12 +146,20 @@ class Stage:
         listen = f"127.0.0.1:{port} " + (f"ssl crt {self.folder}/both.pem alpn h2,http/1.1" if self.tls else "proto h2")
         return HAPROXY.format(listen=listen, host=f"127.0.0.1:{self.host}", server="proto h2" if self.spoken == "h2" else "")
 
+    def nghttpx(self, port):
+        """Its first file is the key. As it is by default it writes an access log and its own name, and ends connections after a while."""
+        spoken = "h2" if self.spoken == "h2" else "http/1.1"
+        listen = f"--frontend=127.0.0.1,{port}" + ("" if self.tls else ";no-tls")
+        quiet = ["--accesslog-file=/dev/null", "--errorlog-file=/dev/null", "--conf=/dev/null", "--no-ocsp", "--single-process", "--workers=1"]
+        own = [str(each) for each in reversed(self.files())] if self.tls else []
+        return ["nghttpx", *quiet, listen, f"--backend=127.0.0.1,{self.host};;proto={spoken}", *own]
+
     def nginx(self, port):
         cert, key = self.files()
         by_h1 = 'proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection "";'
         return NGINX.format(
             host=f"127.0.0.1:{self.host}",
-            listen=f"127.0.0.1:{port} http2" + (" ssl" if self.tls else ""),
+            listen=f"127.0.0.1:{port}" + (" ssl" if self.tls else "") + ("" if self.load is H1 else " http2"),
             certificate=f"ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {cert}; ssl_certificate_key {key};" if self.tls else "",
             passes="grpc_pass grpc://backend;" if self.spoken == "h2" else by_h1,
         )
@@ -162,8 +184,8 @@ class Stage:
 
     def ask(self, port, count):
         more = [*self.more, str(self.folder / "message")] if self.more else []
-        url = f"{'https' if self.tls else 'http'}://127.0.0.1:{port}/200"
-        done = subprocess.run([*LOAD, "-n", str(count), *more, url], capture_output=True, text=True, check=True, timeout=600).stdout
+        url = f"{'https' if self.tls else 'http'}://127.0.0.1:{port}/{self.size}"
+        done = subprocess.run(["h2load", "-t", "1", *self.load, "-n", str(count), *more, url], capture_output=True, text=True, check=True, timeout=600).stdout
         if f"{count} succeeded" not in done or "0 failed" not in done:
             raise SystemExit(done)
 
@@ -178,16 +200,67 @@ class Stage:
         """Per request, waiting for events included; the connections to the host are there already."""
         path = self.folder / "calls"
         process, port = self.gateway([])
-        self.ask(port, SHORT)
+        self.ask(port, self.short)
         command = ["strace", "--follow-forks", "--summary-only", "--summary-columns=calls,name", "--output", str(path), "--attach", str(process.pid)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
             if "attached" not in tracer.stderr.readline():
                 raise SystemExit("strace could not attach")
-            self.ask(port, LONG)
+            self.ask(port, self.long)
             tracer.send_signal(signal.SIGINT)
             tracer.communicate()
         stop(process)
-        return int(re.search(r"(\d+) total", path.read_text())[1]) / LONG
+        return int(re.search(r"(\d+) total", path.read_text())[1]) / self.long
+
+
+def cpu_of(process):
+    """Nanoseconds that it ran, in user space and in the kernel."""
+    tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in tasks)
+
+
+def interval(values):
+    """The median, and two of the values between which the true one is with a probability of 95 %."""
+    values = sorted(values)
+    away = math.ceil(0.98 * math.sqrt(len(values)))
+    middle = (len(values) - 1) / 2
+    return statistics.median(values), values[max(0, math.floor(middle - away))], values[min(len(values) - 1, math.ceil(middle + away))]
+
+
+def race(arguments, case, folder):
+    """CPU time per request of all of them, in the same rotations."""
+    stages, running = {}, {}
+    try:
+        for peer in [None, *arguments.peer]:
+            place = folder / (peer or "becalm")
+            place.mkdir()
+            stages[peer] = Stage(arguments, place, case, peer)
+            running[peer] = stages[peer].gateway([])
+            stages[peer].ask(running[peer][1], stages[peer].short)
+        cost = {peer: [] for peer in stages}
+        for _ in range(arguments.race):
+            for peer in random.sample(list(stages), len(stages)):
+                (process, port), stage = running[peer], stages[peer]
+                marks = [cpu_of(process)]
+                for count in (stage.short, stage.long):
+                    stage.ask(port, count)
+                    marks.append(cpu_of(process))
+                cost[peer].append((marks[2] - 2 * marks[1] + marks[0]) / (stage.long - stage.short) / 1000)
+        print(f"{case:<26}{'becalm':<10}{statistics.median(cost[None]):>10.1f} us", flush=True)
+        for peer in arguments.peer:
+            middle, low, high = interval([ours / theirs for ours, theirs in zip(cost[None], cost[peer])])
+            print(f"{case:<26}{peer:<10}{statistics.median(cost[peer]):>10.1f} us{middle:>8.2f}  [{low:.2f}, {high:.2f}]", flush=True)
+    finally:
+        for process, _ in running.values():
+            stop(process)
+        for stage in stages.values():
+            stop(stage.backend)
+
+
+def installed(arguments, peer):
+    found = (arguments.programs / "floor").exists() if peer == "floor" else shutil.which(peer)
+    if not found:
+        print(f"{peer} is not installed", flush=True)
+    return found
 
 
 def main():
@@ -196,13 +269,20 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="where `backend` is")
     parser.add_argument("--case", choices=CASES, action="append")
     parser.add_argument("--peer", choices=PEERS, action="append", default=[], help="counted, too")
+    parser.add_argument("--race", type=int, metavar="N", help="CPU time instead, in so many rotations")
     arguments = parser.parse_args()
+    arguments.peer = [peer for peer in arguments.peer if installed(arguments, peer)]
+    if arguments.race:
+        for case in arguments.case or CASES:
+            with tempfile.TemporaryDirectory() as folder:
+                race(arguments, case, pathlib.Path(folder))
+        return
     print(f"{'case':<26}{'program':<10}{'instructions':>14}{'system calls':>14}")
     for case, peer in itertools.product(arguments.case or CASES, [None, *arguments.peer]):
         with tempfile.TemporaryDirectory() as folder:
             stage = Stage(arguments, pathlib.Path(folder), case, peer)
             try:
-                instructions = (stage.instructions(LONG) - stage.instructions(SHORT)) / (LONG - SHORT)
+                instructions = (stage.instructions(stage.long) - stage.instructions(stage.short)) / (stage.long - stage.short)
                 print(f"{case:<26}{peer or 'becalm':<10}{instructions:>14,.0f}{stage.system_calls():>14.2f}", flush=True)
             finally:
                 stop(stage.backend)
