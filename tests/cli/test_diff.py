@@ -132,6 +132,69 @@ def test_every_table_of_keys_is_compared(becalm, tmp_path):
     } <= keys  # fmt: skip
 
 
+BEFORE = """
+listen: {address: 127.0.0.1:8443, tls: {certificates: [{cert: a.pem, key: a.key}]}}
+admin: {address: 127.0.0.1:9901, tls: {certificates: [{cert: a.pem, key: a.key}]}}
+services:
+  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, calls: [payment]}
+  payment: {hosts: ["127.0.0.1:2"], match: {host: payment.shop.svc.cluster.local}, budget: {kind: ratio}, maxRetries: 0, calls: [ledger]}
+  ledger: {hosts: ["127.0.0.1:3"], maxRetries: 0}
+  stock: {hosts: ["127.0.0.1:4"], match: {prefix: /s}}
+"""
+AFTER = """
+listen: {address: 127.0.0.1:8443, tls: {certificates: [{cert: b.pem, key: a.key}]}}
+admin: {address: 127.0.0.1:9901, tls: {certificates: [{cert: b.pem, key: a.key}]}}
+services:
+  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, calls: [payment]}
+  payment: {hosts: ["${PAY}"], match: {host: pay.shop.svc.cluster.local}, budget: {kind: none}, maxRetries: 0, hedge: {enabled: true, max: 2}}
+  ledger: {hosts: ["127.0.0.1:3"], maxRetries: 0}
+"""
+CHANGES = """\
+the gateway as a whole
+    listen[127.0.0.1:8443].tls.certificates: a.pem and a.key -> b.pem and a.key
+    admin.tls.certificates: a.pem and a.key -> b.pem and a.key
+payment: a call makes at most 3 attempts instead of 1
+    match: host payment.shop.svc.cluster.local -> host pay.shop.svc.cluster.local
+    hosts: 127.0.0.1:2 -> 127.0.0.1:22
+    calls: ledger -> none
+    budget.kind: ratio -> none
+        what a retry is paid from
+    hedge.enabled: false -> true
+        whether a slow attempt gets a second one beside it instead of a retry after it
+    hedge.max: 1 -> 2
+        how many hedges a call may send
+    budget.percent: 10 -> none
+"""
+
+
+def test_what_goes_is_told_like_what_comes(becalm, tmp_path):
+    """Certificates of both addresses, hedges as attempts, a match as it was written, values from the environment, keys that one side alone has."""
+    write(tmp_path, BEFORE, AFTER)
+    said = becalm("diff", "old.yaml", "new.yaml", env={"PAY": "127.0.0.1:22"}).stdout
+    assert said.startswith(CHANGES), said
+    assert "\nstock is gone: requests for it find no service, or a wider one\n" in said
+
+
+def test_a_change_of_time_alone_changes_the_worst_case(becalm, tmp_path):
+    old = 'services:\n  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, deadline: 4s}\n'
+    said = becalm("diff", *write(tmp_path, old, old.replace("4s", "5s"))).stdout
+    assert said.startswith("front: a call may take 5s instead of 4s\n")
+    assert said.endswith("\n  front: the client waits up to 4s -> 5s\n")
+
+
+def test_so_does_a_change_of_what_a_dead_service_gets(becalm, tmp_path):
+    old = 'services:\n  front: {hosts: ["127.0.0.1:1"], match: {prefix: /f}, maxRetries: 1}\n'
+    said = becalm("diff", *write(tmp_path, old, old.replace("maxRetries: 1", "maxRetries: 1, budget: {kind: concurrency}"))).stdout
+    assert said.endswith("\n  front: 1x -> 2x while it is dead\n"), said
+
+
+def test_a_long_list_is_cut_with_dots(becalm, tmp_path):
+    hosts = ", ".join(f'"host-{i:03}.example.com:80"' for i in range(99))
+    said = becalm("diff", *write(tmp_path, "services: {}\n", f"services: {{a: {{hosts: [{hosts}]}}}}\n")).stdout
+    first = said.splitlines()[0]
+    assert first.startswith("a is new: host-000.example.com:80, ") and first.endswith("...") and len(first) < 1100
+
+
 def test_every_policy_of_ours_means_the_same_as_itself(becalm):
     for path in sorted((ROOT / "policies").glob("*.yaml")):
         run = becalm("diff", "--exit-code", str(path), str(path))

@@ -14,6 +14,7 @@ def test_asks_three_questions_and_writes_what_was_answered(becalm, tmp_path):
     told = yaml.safe_load((tmp_path / "becalm.yaml").read_text())
     assert told["services"] == {"payment": {"hosts": ["10.0.0.1:80", "10.0.0.2:80"], "match": {"prefix": "/"}}}
     assert told["defaults"] == {"mode": "enforce"}
+    assert "take this line out" not in (tmp_path / "becalm.yaml").read_text()
     assert becalm("check", "--strict", "becalm.yaml").returncode == 0
 
 
@@ -23,7 +24,7 @@ def test_the_end_of_the_input_takes_the_defaults_and_so_does_yes(becalm, tmp_pat
     assert (run.returncode, run.stderr) == (0, "")
     written = (tmp_path / "becalm.yaml").read_text()
     assert written == (tmp_path / "other.yaml").read_text()
-    assert yaml.safe_load(written)["defaults"] == {"mode": "shadow"}
+    assert yaml.safe_load(written)["defaults"] == {"mode": "shadow"} and "take this line out" in written
     assert becalm("check", "--strict", "other.yaml").returncode == 0
     acting = [line for line in written.splitlines() if "mode" not in line]  # as its comment says
     (tmp_path / "acting.yaml").write_text("\n".join(acting))
@@ -61,6 +62,26 @@ def test_an_option_answers_before_it_is_asked(becalm, tmp_path):
     assert run.returncode == 1 and "--hosts: " in run.stderr and not (tmp_path / "b.yaml").exists()
     run = becalm("init", "-y", "--listen", "nowhere", "b.yaml")
     assert run.returncode == 1 and "--listen: " in run.stderr
+
+
+def test_a_socket_is_written_as_it_is_and_no_curl_is_shown_that_could_not_reach_it(becalm, tmp_path):
+    run = becalm("init", "-y", "--hosts", "unix:/tmp/a\\b", "--listen", "unix:/tmp/x.sock")
+    assert run.returncode == 0 and "curl" not in run.stdout, run.stderr
+    told = yaml.safe_load((tmp_path / "becalm.yaml").read_text())
+    assert told["listen"] == "unix:/tmp/x.sock" and told["services"]["app"]["hosts"] == ["unix:/tmp/a\\b"]
+
+
+def test_an_answer_that_can_t_be_is_not_written_where_the_input_ends_behind_it(becalm, tmp_path):
+    run = becalm("init", stdin="payment\nnowhere\n")
+    assert run.returncode == 0 and run.stderr.count("That can't be: ") == 1
+    assert yaml.safe_load((tmp_path / "becalm.yaml").read_text())["services"]["payment"]["hosts"] == ["127.0.0.1:9001"]
+
+
+def test_what_no_file_has_room_for_and_a_second_file_are_refused(becalm, tmp_path):
+    run = becalm("init", "-y", "--listen", "unix:/" + "x" * 9000)
+    assert run.returncode == 1 and "--listen: that is too long" in run.stderr
+    run = becalm("init", "-y", "a.yaml", "b.yaml")
+    assert run.returncode == 2 and "one FILE at most" in run.stderr and not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_there_is_kept(becalm, tmp_path):

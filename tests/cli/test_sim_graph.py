@@ -50,7 +50,46 @@ def test_graph__what_is_assumed_can_be_set(becalm, tmp_path):
 def test_graph__a_circle_and_a_service_that_no_file_has_are_no_hindrance(becalm, tmp_path):
     circle = 'services: {a: {hosts: ["127.0.0.1:1"], calls: [b]}, b: {hosts: ["127.0.0.1:2"], calls: [a, elsewhere]}}\n'
     done = becalm("sim", "--graph", write(tmp_path, circle), "--kill", "elsewhere", "--json")
-    assert done.returncode == 0 and set(json.loads(done.stdout)["services"]) == {"a", "b", "elsewhere"}
+    offered = {name: each["offered"] for name, each in json.loads(done.stdout)["services"].items()}
+    assert done.returncode == 0 and offered == {"a": 100, "b": 100, "elsewhere": 100}, "a circle is gone round once"
+
+
+def told_of(becalm, folder, text, kill):
+    done = becalm("sim", "--graph", write(folder, text), "--kill", kill, "--set", "length=70s", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_graph__callers_of_one_service_add_up_and_no_rate_makes_a_run_endless(becalm, tmp_path):
+    text = """
+services:
+  one: {hosts: ["127.0.0.1:1"], match: {prefix: /1}, calls: [both], traffic: 30/s}
+  two: {hosts: ["127.0.0.1:2"], match: {prefix: /2}, calls: [both], traffic: 20/s}
+  both: {hosts: ["127.0.0.1:3"]}
+  big: {hosts: ["127.0.0.1:6"], match: {prefix: /3}, traffic: 50000/s}
+"""
+    offered = {name: each["offered"] for name, each in told_of(becalm, tmp_path, text, "both")["services"].items()}
+    assert offered == {"one": 30, "two": 20, "both": 50, "big": 10000}
+
+
+ONE = 'services: {a: {hosts: [%s], match: {prefix: /}, traffic: %s/s}}\n'
+HOSTS = ", ".join(f'"127.0.0.1:{i}"' for i in range(1, 5))
+
+
+def test_graph__a_service_is_as_busy_as_it_says_whatever_its_hosts(becalm, tmp_path):
+    """One worker that is 59 % busy: M/M/1 waits 10 ms / (1 - 0.59). As many workers in four hosts are no faster than in one."""
+    lone = told_of(becalm, tmp_path, ONE % ('"127.0.0.1:1"', 59), "a")["clients"]["latency_mean_ms"]
+    assert 20 < lone < 30
+    together = told_of(becalm, tmp_path, ONE % ('"127.0.0.1:1"', 239), "a")["clients"]["latency_mean_ms"]
+    apart = told_of(becalm, tmp_path, ONE % (HOSTS, 239), "a")["clients"]["latency_mean_ms"]
+    assert 10 < together < apart < lone
+
+
+def test_graph__instances_and_role_are_those_of_the_policy(becalm, tmp_path):
+    """Three instances of a caller have three budgets, and a sidecar is beside each of them: another story, event by event."""
+    text = 'services: {a: {hosts: ["127.0.0.1:1"], match: {prefix: /}, calls: [b], instances: %s}, b: {hosts: ["127.0.0.1:2"]}}\n'
+    events = [told_of(becalm, tmp_path, each, "b")["events"] for each in (text % 1, text % 3, "role: sidecar\n" + text % 1)]
+    assert len(set(events)) == 3, events
 
 
 def test_graph__every_policy_of_ours_can_be_run(becalm):
@@ -72,5 +111,9 @@ def test_graph__usage(becalm, tmp_path):
     ):
         done = becalm("sim", *args)
         assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = becalm("sim", "--graph", write(tmp_path, "services: {}\n"), "--kill", "a")
+    assert done.returncode == 1 and "policy.yaml has no services" in done.stderr
+    (tmp_path / 'a"b.yaml').write_text(POLICY)
+    assert becalm("sim", "--graph", 'a"b.yaml', "--kill", "ledger", "--set", "length=70s").returncode == 0
     done = becalm("sim", "--graph", write(tmp_path, "services: {a: {maxRetires: 1}}\n"), "--kill", "a")
     assert done.returncode == 1 and "policy.yaml:1:16: error: " in done.stderr

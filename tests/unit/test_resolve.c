@@ -487,6 +487,11 @@ static void test_resolve__srv_records_say_where_and_at_which_port(void **state)
     check_true(lab.changed && !lab.failed);
     check_eq_str(lab.addresses, "127.0.0.1:9009");
     check_eq_u64(lab.wait, 5 * BECALM_S); /* the host's own is shorter */
+    lab.now += lab.wait;
+    lab.records[0].ttl = 60;
+    lab.places[0].ttl = UINT32_C(0x80000000); /* above 2^31 it is 0 (RFC 2181) */
+    lab_await(&lab, 4);
+    check_eq_u64(lab.wait, RESOLVE_TTL_MIN);
     lab_close(&lab);
 }
 
