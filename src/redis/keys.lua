@@ -10,8 +10,8 @@
 --   look                                                    none | flight | done | held, and the guard's name
 --   free                                                    ok | none
 --   list   most ttl                                         how many are held, a line for each (id, age, time left, where), and the count
--- The record: s its state (p in progress, d done, x done and its answer lost, u unknown), f fingerprint, o owner, e "1" for a key that
--- is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held.
+-- The record: s its state (p in progress, d done, x done and its answer lost, u unknown, r released by an operator, so that anybody
+-- may begin it), f fingerprint, o owner, e "1" for a key that is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held.
 -- An owner is another one for each beginning: only who has begun a key can end it. A record that is not there any more is written
 -- again by its owner.
 -- The era: r the run of the server that wrote it, u until when the store does not trust itself, n the last fence. A server that has begun
@@ -75,12 +75,11 @@ local function hold(ttl)
     keep(ttl)
 end
 
-local function drop()
+local function open()
     unhold()
     if redis.call('MGET', guard)[1] == record then
         redis.call('DEL', guard)
     end
-    redis.call('DEL', record)
 end
 
 if what == 'list' then
@@ -100,14 +99,16 @@ end
 
 if what == 'look' then
     local r = redis.call('HMGET', record, 's', 'g')
-    return {r[1] == 'u' and 'held' or r[1] == 'p' and 'flight' or r[1] and 'done' or 'none', r[2] or ''}
+    return {r[1] == 'u' and 'held' or r[1] == 'p' and 'flight' or r[1] and r[1] ~= 'r' and 'done' or 'none', r[2] or ''}
 end
 
 if what == 'free' then
     if redis.call('HMGET', record, 's')[1] ~= 'u' then
         return {'none'}
     end
-    drop()
+    -- Its owner may tell once more that it is unknown: the record stays, and says that somebody has decided.
+    open()
+    redis.call('HSET', record, 's', 'r')
     return {'ok'}
 end
 
@@ -131,7 +132,7 @@ local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[
 local function known(print)
     local r = redis.call('HMGET', record, 's', 'f', 'l', 'a', 'k', 'h', 'b', 'e')
     local state = r[1]
-    if state and r[2] ~= print then
+    if state and state ~= 'r' and r[2] ~= print then
         return {'mismatch'}
     elseif state == 'd' then
         return {'done', tonumber(r[4]), r[5], r[6], r[7]}
@@ -182,7 +183,9 @@ end
 
 local r = redis.call('HMGET', record, 's', 'o')
 local ending = what == 'end' and ARGV[9]
-if not r[1] then
+if r[1] == 'r' and r[2] == owner and ending == 'unknown' then
+    return {'fenced'}
+elseif not r[1] or (r[1] == 'r' and r[2] == owner) then
     write('p', owner, print, once, where)
     keep(math.max(ttl, lease))
     r = {'p', owner}
@@ -203,7 +206,8 @@ end
 
 -- An end that was told before, and whose answer was not heard, is written once more.
 if ending == 'release' then
-    drop()
+    open()
+    redis.call('DEL', record)
     return {'ok'}
 end
 if ending == 'unknown' then

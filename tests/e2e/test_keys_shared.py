@@ -438,6 +438,31 @@ def test_the_script_frees_a_key_only_while_it_is_held(redis):
         assert 0 < int(redis.tell("PTTL", name)[1:]) <= 120000, "nothing of it stays for ever"
 
 
+def test_an_end_that_is_told_once_more_does_not_hold_a_key_that_an_operator_has_released(redis):
+    """The answer to the end was lost, and the operator was faster than the next connection."""
+    text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
+    names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
+
+    def run(what, *words):
+        return redis.tell("EVAL", text, 5, *names, what, "", 60000, *words)
+
+    redis.be_trusted()
+    mine, others = ("owner", "print", 1, 60000, "a/charge"), ("another", "other print", 1, 60000, "a/charge")
+    unknown = ("unknown", 0, "", "", "")
+    assert b"begun" in run("begin", *mine, 1) and b"ok" in run("end", *mine, *unknown)
+    assert b"ok" in run("free")
+    assert b"fenced" in run("end", *mine, *unknown)
+    assert b"none" in run("look") and b"none" in run("free")
+    assert b"ok" in run("tell", "print", 60000, "a/charge", 0), "nor does one who remembers that it was held"
+    assert b"none" in run("look")
+    assert b"ok" in run("renew", *mine) and b"flight" in run("begin", *others[:1], *mine[1:], 1), "an owner that lives is at it"
+    assert b"ok" in run("end", *mine, *unknown) and b"ok" in run("free")
+    assert b"begun" in run("begin", *others, 1), "with another payload, too"
+    assert b"fenced" in run("end", *mine, *unknown) and b"flight" in run("begin", *others, 1)
+    for name in names[2:]:
+        assert 0 < int(redis.tell("PTTL", name)[1:]) <= 120000, "nothing of it stays for ever"
+
+
 def test_what_redis_keeps_tells_nobody_what_was_asked(three, redis):
     (a,), host = three(count=1)
     assert charge(a, "a-key-of-mine", Authorization="Bearer token").status == 200
