@@ -27,12 +27,19 @@ struct options {
     bool upgrade;
 };
 
+/* The field goes no further. */
+static void drop(struct head *head, struct field *field)
+{
+    field->hop = true;
+    head->as_it_came = false;
+}
+
 static void drop_named(struct head *head, struct becalm_text name)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         struct field *field = &head->field[i];
         if (!has_bit(END_TO_END, field->id) && field_is_named(head, field, name)) {
-            field->hop = true;
+            drop(head, field);
         }
     }
 }
@@ -203,7 +210,7 @@ static __attribute__((noinline)) bool length_agrees(struct head *head, struct be
         if (other.length != length.length || memcmp(other.at, length.at, length.length) != 0 || has_tab_beside(other)) {
             return false;
         }
-        field->hop = true;
+        drop(head, field);
     }
     return true;
 }
@@ -215,7 +222,7 @@ static __attribute__((noinline)) struct h1_verdict settle_length(struct head *he
     if (has_bit(repeated, FIELD_CONTENT_LENGTH) && !(answer && length_agrees(head, length))) {
         return h1__bad(400, answer ? "Content-Length is there twice, and differs" : "Content-Length is there twice");
     }
-    if (has_tab_beside(length)) {
+    if (!head->as_it_came && has_tab_beside(length)) {
         return h1__bad(400, "Content-Length has a tab beside it");
     }
     if (!read_length(length, &head->content_length)) {
@@ -296,7 +303,9 @@ static void settle_bodiless(struct head *head)
         head->keep_alive = false;
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
-        head->field[i].hop = head->field[i].hop || head->field[i].id == FIELD_CONTENT_LENGTH;
+        if (head->field[i].id == FIELD_CONTENT_LENGTH) {
+            drop(head, &head->field[i]);
+        }
     }
 }
 

@@ -72,11 +72,13 @@ static inline uint32_t plain_end(const struct head *head, const struct field *fi
     return plain ? end : 0;
 }
 
-/* Lines that follow each other are copied at once. */
-void h1_put_fields(struct text_sink *out, const struct head *head, uint64_t skip)
+/* Lines that follow each other are copied at once. `line`: where the line ends that is passed on before them; 0: none
+ * is. */
+static __attribute__((noinline)) void put_one_by_one(struct text_sink *out, const struct head *head, uint64_t skip,
+                                                     uint32_t line)
 {
     uint32_t from = 0;
-    uint32_t to = 0;
+    uint32_t to = line;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct field *field = &head->field[i];
         if (field->hop || (skip >> field->id & 1) != 0) {
@@ -96,6 +98,26 @@ void h1_put_fields(struct text_sink *out, const struct head *head, uint64_t skip
         }
     }
     text_put(out, (struct becalm_text){head->bytes + from, to - from});
+}
+
+/* Most heads are passed on as they came, but for Host, which is written anew and nearly always the first field: then
+ * they are one piece. */
+static void put_passed(struct text_sink *out, const struct head *head, uint64_t skip, uint32_t line)
+{
+    uint64_t without = head->seen & skip;
+    bool host = line == 0 && without == FIELD_BIT(FIELD_HOST) && head->field[0].id == FIELD_HOST; /* there is one */
+    if (!head->as_it_came || (without != 0 && !host) || head->field_count < 2) {
+        put_one_by_one(out, head, skip, line);
+        return;
+    }
+    const struct field *last = &head->field[head->field_count - 1];
+    uint32_t from = line > 0 ? 0 : head->field[host].name;
+    text_put(out, (struct becalm_text){head->bytes + from, last->value + last->value_length + 2 - from});
+}
+
+void h1_put_fields(struct text_sink *out, const struct head *head, uint64_t skip)
+{
+    put_passed(out, head, skip, 0);
 }
 
 /* ---- the status line ---- */
@@ -198,12 +220,32 @@ static void put_draft_status(struct text_sink *out, const struct draft *draft)
     }
 }
 
+/* The end of the status line that came, if it is the one that would be written here; 0: it is not. */
+static uint32_t passed_status_end(const struct draft *draft)
+{
+    static const char begin[] = "HTTP/1.1 ";
+    const struct head *head = draft->passed;
+    bool same = draft->phrase.at == head->bytes + sizeof "HTTP/1.1 200 " - 1 && draft->status == head->status &&
+                memcmp(head->bytes, begin, sizeof begin - 1) == 0;
+    return same ? (uint32_t)(draft->phrase.at - head->bytes) + (uint32_t)draft->phrase.length + 2 : 0;
+}
+
+/* What is passed on begins with the status line, if that is passed, too. */
+static void put_passed_answer(struct text_sink *out, const struct draft *draft, enum http_version to)
+{
+    uint32_t status_end = passed_status_end(draft);
+    if (status_end == 0) {
+        put_draft_status(out, draft);
+    }
+    put_passed(out, draft->passed, to == HTTP_1_0 ? draft->skip | FIELD_BIT(FIELD_TRAILER) : draft->skip, status_end);
+}
+
 void h1_put_answer(struct text_sink *out, const struct draft *draft, enum http_version to)
 {
-    put_draft_status(out, draft);
     if (draft->passed != NULL) {
-        h1_put_fields(out, draft->passed, to == HTTP_1_0 ? draft->skip | FIELD_BIT(FIELD_TRAILER) : draft->skip);
-    } else if (draft->packed.length > 0) {
+        put_passed_answer(out, draft, to);
+    } else {
+        put_draft_status(out, draft);
         put_packed(out, draft->packed);
     }
     put_added(out, draft);

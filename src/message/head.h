@@ -42,6 +42,7 @@ struct head {
     bool names_fields; /* HTTP/1: Connection names fields that go no further, and maybe trailers */
     enum body_framing framing;
     uint64_t content_length;
+    bool as_it_came;  /* HTTP/1: each field is passed on, and its line is what HTTP/1 writes here: "name: value" */
     bool length_once; /* it is said by one field, as a number is usually written: that field may pass as it came */
     uint64_t seen;    /* bit n: a field with id n is there */
     uint32_t field_count;

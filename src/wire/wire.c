@@ -3,6 +3,21 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* recv() and sendmsg() as the kernel has them. In libc they are points where a thread can be cancelled, and every call
+ * pays for that; no thread of ours ever is. */
+
+ssize_t wire__recv(int fd, char *into, size_t size)
+{
+    return syscall(SYS_recvfrom, fd, into, size, 0, NULL, NULL);
+}
+
+static ssize_t send_message(int fd, const struct msghdr *message)
+{
+    return syscall(SYS_sendmsg, fd, message, MSG_NOSIGNAL);
+}
 
 static bool later(void)
 {
@@ -25,7 +40,7 @@ ssize_t wire_send_plain(struct wire *wire, struct iovec *part, int count)
     struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
     ssize_t sent;
     do {
-        sent = sendmsg(wire->source.fd, &message, MSG_NOSIGNAL);
+        sent = send_message(wire->source.fd, &message);
     } while (sent < 0 && errno == EINTR);
     return sent >= 0 ? sent : later() ? 0 : WIRE_BROKEN;
 }

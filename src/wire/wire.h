@@ -60,11 +60,12 @@ static inline void wire_wait(struct wire *wire)
 /* Reads once, up to `size` bytes. Returns how many, or one of these. WIRE_ALIEN: a client that should speak TLS does
  * not, but seems to speak HTTP: what it said is gone, and the wire is a plain one from now on. */
 enum { WIRE_END = 0, WIRE_LATER = -1, WIRE_BROKEN = -2, WIRE_FULL = -3, WIRE_ALIEN = -4 };
+ssize_t wire__recv(int fd, char *into, size_t size);
 ssize_t wire__read_again(struct wire *, char *into, size_t size, ssize_t got);
 ssize_t wire__tls_read(struct wire *, char *into, size_t size);
 static inline ssize_t wire_read_plain(struct wire *wire, char *into, size_t size)
 {
-    ssize_t got = recv(wire->source.fd, into, size, 0); /* here, since every message goes this way */
+    ssize_t got = wire__recv(wire->source.fd, into, size); /* here, since every message goes this way */
     if (got <= 0) {
         return wire__read_again(wire, into, size, got);
     }

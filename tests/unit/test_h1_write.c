@@ -127,8 +127,74 @@ static void test_h1_put_fields__is_the_same_in_any_order(void **state)
         }
         strcat(came, "\r\n");
         request_of(&lab, came);
-        h1_put_fields(&out, &lab.head, UINT64_C(1) << FIELD_VIA);
+        h1_put_fields(&out, &lab.head, FIELD_BIT(FIELD_VIA));
         check_out(&out, goes);
+        out.length = 0;
+        h1_put_fields(&out, &lab.head, FIELD_BIT(FIELD_VIA) | FIELD_BIT(FIELD_HOST));
+        check_out(&out, goes + strlen("Host: a\r\n"));
+        lab_drop(&lab);
+    }
+}
+
+static void test_h1_put_fields__leaves_host_out_wherever_it_is(void **state)
+{
+    static const char *const came[] = {"Host: a\r\nX: 1\r\nY: 2\r\n", "X: 1\r\nHost: a\r\nY: 2\r\n",
+                                       "X: 1\r\nY: 2\r\nHost: a\r\n"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(came); i++) {
+        char head[128] = "GET / HTTP/1.1\r\n";
+        char bytes[128];
+        struct text_sink out = {.at = bytes, .size = sizeof bytes};
+        struct lab lab;
+        strcat(head, came[i]);
+        strcat(head, "\r\n");
+        request_of(&lab, head);
+        h1_put_fields(&out, &lab.head, FIELD_BIT(FIELD_HOST));
+        check_out(&out, "X: 1\r\nY: 2\r\n");
+        lab_drop(&lab);
+    }
+    struct lab lab;
+    char bytes[16];
+    struct text_sink out = {.at = bytes, .size = sizeof bytes};
+    request_of(&lab, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    h1_put_fields(&out, &lab.head, FIELD_BIT(FIELD_HOST));
+    check_out(&out, "");
+    lab_drop(&lab);
+}
+
+/* The status line is ours, whatever the host's looks like. */
+static void test_h1_put_answer__has_our_status_line_and_the_fields_that_pass(void **state)
+{
+    static const struct {
+        const char *came;
+        const char *goes;
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200 \r\nA: 1\r\nB: 2\r\n\r\n", "HTTP/1.1 200 \r\nA: 1\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200\r\nA: 1\r\nB: 2\r\n\r\n", "HTTP/1.1 200 \r\nA: 1\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.0 200 OK\r\nA: 1\r\nB: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 404 So so\r\nA:1\r\nB: 2\r\n\r\n", "HTTP/1.1 404 So so\r\nA: 1\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\nVia: x\r\nB: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\nA: 1\r\nConnection: a\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"},
+        {"HTTP/1.1 204 None\r\nContent-Length: 0\r\nB: 2\r\n\r\n", "HTTP/1.1 204 None\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nB: 2\r\nContent-Length: 0\r\n\r\n",
+         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nB: 2\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lab lab;
+        struct draft draft;
+        char bytes[128];
+        struct text_sink out = {.at = bytes, .size = sizeof bytes};
+        answer_of(&lab, rows[i].came);
+        draft_begin(&draft, NULL, 0);
+        draft.status = lab.head.status;
+        draft.phrase = head_phrase(&lab.head);
+        draft.passed = &lab.head;
+        draft.skip = FIELD_BIT(FIELD_VIA);
+        h1_put_answer(&out, &draft, HTTP_1_1);
+        check_out(&out, rows[i].goes);
         lab_drop(&lab);
     }
 }
@@ -174,5 +240,7 @@ BECALM_TESTS(cmocka_unit_test(test_h1_put__texts_numbers_and_fields),
              cmocka_unit_test(test_h1_status_phrase__is_empty_for_unknown_ones),
              cmocka_unit_test(test_h1_put_fields__rebuilds_what_is_passed_on),
              cmocka_unit_test(test_h1_put_fields__is_the_same_in_any_order),
+             cmocka_unit_test(test_h1_put_fields__leaves_host_out_wherever_it_is),
+             cmocka_unit_test(test_h1_put_answer__has_our_status_line_and_the_fields_that_pass),
              cmocka_unit_test(test_h1_chunk_head__is_read_back),
              cmocka_unit_test(test_h1_date__agrees_with_the_c_library))
