@@ -351,7 +351,7 @@ def test_image__as_buildah_makes_it(image, service, tmp_path):
 
 @soak
 @is_root
-def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path):
+def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path, capsys):
     """An empty Debian, the packages, and README: gateway, sidecar, libcurl, shell, and checking what is there. What the walk says is how long
     each took."""
     root = tmp_path / "debian"
@@ -368,13 +368,14 @@ def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path
     (root / "dev/null").exists() or os.mknod(root / "dev/null", 0o20666, os.makedev(1, 3))
     said = run("chroot", root, "bash", "/tmp/walk.sh", free_block())
     assert [line.split()[1] for line in said.splitlines() if line.startswith("way: ")] == ["gateway", "sidecar", "libcurl", "shell", "check", "kubernetes"]
-    print(said)
+    with capsys.disabled():
+        print(said)
 
 
 @soak
 @is_root
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="there is no repository to clone")
-def test_newcomer__gets_from_an_empty_debian_to_the_running_demonstration(tmp_path):
+def test_newcomer__gets_from_an_empty_debian_to_the_running_demonstration(tmp_path, capsys):
     """git clone, make run. Ten minutes of processor time are a bound that holds beside any load; how long it took is printed."""
     root = tmp_path / "debian"
     run("mmdebstrap", "--variant=apt", codename(), root)
@@ -394,7 +395,8 @@ def test_newcomer__gets_from_an_empty_debian_to_the_running_demonstration(tmp_pa
     said = run("chroot", root, "sh", "-c", script, env=clean)
     used = processor_seconds() - used
     said = said[said.index("cloned\n"):]
-    print(f"{time.monotonic() - begun:.0f} s, {used:.0f} s of processor time\n{said}")
+    with capsys.disabled():
+        print(f"{time.monotonic() - begun:.0f} s, {used:.0f} s of processor time\n{said}")
     assert used < 600
     assert re.search(r"naive retries +\d+ calls.*\n  becalm +\d+ calls", said, re.S)
     assert "no charts" not in said
