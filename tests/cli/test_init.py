@@ -93,3 +93,6 @@ def test_a_file_that_is_there_is_kept(becalm, tmp_path):
     assert becalm("init", "-y", "--force").returncode == 0
     assert path.read_text() != "mine\n" and stat.S_ISREG(path.stat().st_mode)
     assert becalm("init", "-y", "no/such/folder.yaml").returncode == 1
+    (tmp_path / "link.yaml").symlink_to("elsewhere.yaml")  # that leads nowhere yet
+    run = becalm("init", "-y", "link.yaml")
+    assert run.returncode == 1 and "--force" in run.stderr and not (tmp_path / "elsewhere.yaml").exists()
