@@ -3,7 +3,6 @@
 #include "metrics.h"
 
 #include "metrics_text.h"
-#include "process.h"
 
 #include <becalm/version.h>
 
@@ -658,230 +657,12 @@ static void write_health_checks(struct metrics_text *w, const struct metrics *m)
     }
 }
 
-/* ---- the gateway and its process ---- */
-
-static void write_single(struct metrics_text *w, const char *name, const char *type, const char *help, uint64_t value)
-{
-    metrics_family(w, name, type, help);
-    metrics_sample(w, "");
-    metrics_number(w, value);
-}
-
-/* Of keys that gateways share. */
-static void write_store_shared(struct metrics_text *w, const struct store_counts *store)
-{
-    write_single(w, "becalm_store_fenced_total", "counter",
-                 "Ends of idempotency keys that the store refused, because another gateway had the key by then.",
-                 store->fenced);
-    metrics_family(w, "becalm_store_begin_seconds", "histogram",
-                   "How long calls waited to hear of their idempotency key.");
-    metrics_waits_write(w, NULL, &store->waits);
-}
-
-static void write_store(struct metrics_text *w, const struct store_counts *store)
-{
-    const struct {
-        const char *result;
-        uint64_t count;
-    } requests[] = {
-        {"begun", store->begun},
-        {"answered", store->answered},
-        {"in_flight", store->in_flight},
-        {"unknown", store->unknown},
-        {"answer_lost", store->answer_lost},
-        {"mismatch", store->mismatch},
-        {"scope", store->other_scope},
-        {"full", store->full},
-        {"away", store->away},
-        {"forgot", store->forgot},
-        {"passed", store->passed},
-        {"local", store->local},
-    };
-    const size_t rows = sizeof requests / sizeof requests[0] - (store->shared ? 0 : 4);
-    write_single(w, "becalm_store_entries", "gauge", "Idempotency keys in the store.", store->entries);
-    write_single(w, "becalm_store_bytes", "gauge", "Memory of the stored answers.", store->bytes);
-    write_single(w, "becalm_store_unknown", "gauge",
-                 "Idempotency keys that are held, because it is unknown whether their request was executed.",
-                 store->held);
-    write_single(w, "becalm_store_expired_total", "counter", "Keys that were forgotten at the end of their time.",
-                 store->expired);
-    metrics_family(w, "becalm_store_requests_total", "counter", "Requests with an idempotency key, by what it was.");
-    for (size_t i = 0; i < rows; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "result", requests[i].result);
-        metrics_number(w, requests[i].count);
-    }
-    if (store->shared) {
-        write_store_shared(w, store);
-    }
-}
-
 static void write_build(struct metrics_text *w)
 {
     metrics_family(w, "becalm_build_info", "gauge", "1; the version is a label.");
     metrics_sample(w, "");
     metrics_label(w, "version", becalm_version());
     metrics_number(w, 1);
-}
-
-static void write_h2_ends(struct metrics_text *w, const struct metrics_gateway *g, const uint64_t ended[METRICS_H2_WHY])
-{
-    for (size_t i = 0; i < METRICS_H2_WHY; i++) {
-        if (g->h2_why[i] != NULL) {
-            metrics_sample(w, "");
-            metrics_label(w, "why", g->h2_why[i]);
-            metrics_number(w, ended[i]);
-        }
-    }
-}
-
-static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
-{
-    metrics_family(w, "becalm_h2_goaway_total", "counter",
-                   "Connections of clients that speak HTTP/2 and were told to go, by why.");
-    write_h2_ends(w, g, g->h2_ended);
-    metrics_family(w, "becalm_h2_hosts_ended_total", "counter",
-                   "Connections to hosts that speak HTTP/2 and were ended for what the host said, by why.");
-    write_h2_ends(w, g, g->h2_host_ended);
-}
-
-static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g)
-{
-    static const struct {
-        const char *bound;
-        const char *action;
-    } words[METRICS_BOUNDS] = {
-        [METRICS_CONNECTIONS_DISPLACED] = {"maxConnections", "displaced"},
-        [METRICS_CONNECTIONS_REFUSED] = {"maxConnections", "refused"},
-        [METRICS_CLIENT_DISPLACED] = {"maxConnectionsPerClient", "displaced"},
-        [METRICS_CLIENT_REFUSED] = {"maxConnectionsPerClient", "refused"},
-        [METRICS_BODY_CUT] = {"bodyTimeout", "cut"},
-        [METRICS_BUFFERED_CUT] = {"maxBuffered", "cut"},
-        [METRICS_BUFFERED_REFUSED] = {"maxBuffered", "refused"},
-        [METRICS_TUNNELS_REFUSED] = {"maxTunnels", "refused"},
-        [METRICS_HOST_TUNNELS_REFUSED] = {"maxTunnelsPerHost", "refused"},
-    };
-    metrics_family(w, "becalm_bounds_reached_total", "counter",
-                   "How often a bound of the gateway refused something new, or ended something for it.");
-    for (size_t i = 0; i < METRICS_BOUNDS; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "bound", words[i].bound);
-        metrics_label(w, "action", words[i].action);
-        metrics_number(w, g->bounds[i]);
-    }
-}
-
-static void write_tls(struct metrics_text *w, const struct metrics_gateway *g)
-{
-    metrics_family(w, "becalm_tls_handshakes_total", "counter", "Handshakes of TLS, by how they ended.");
-    for (uint32_t i = 0; i < g->handshakes_count; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "side", g->handshakes[i].side);
-        metrics_label(w, "result", g->handshakes[i].result);
-        metrics_number(w, g->handshakes[i].count);
-    }
-    if (g->certificate_count > 0) {
-        metrics_family(w, "becalm_tls_certificate_expires_seconds", "gauge",
-                       "When the certificate in force expires, in seconds since 1970.");
-    }
-    for (uint32_t i = 0; i < g->certificate_count; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "certificate", g->certificate[i].file);
-        metrics_number(w, g->certificate[i].expires);
-    }
-}
-
-static void write_spans(struct metrics_text *w, const struct metrics_spans *spans)
-{
-    const struct {
-        const char *reason;
-        uint64_t count;
-    } dropped[] = {{"no_room", spans->no_room}, {"failed", spans->failed}, {"refused", spans->refused}};
-    write_single(w, "becalm_spans_exported_total", "counter", "Spans of traces that the collector took.",
-                 spans->exported);
-    metrics_family(w, "becalm_spans_dropped_total", "counter", "Spans of traces that were not exported, by why.");
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "reason", dropped[i].reason);
-        metrics_number(w, dropped[i].count);
-    }
-}
-
-static void write_joins(struct metrics_text *w, const struct metrics_joins *joins)
-{
-    const struct {
-        const char *word;
-        uint64_t count;
-    } rows[] = {{"joined", joins->joined},
-                {"unknown", joins->unknown},
-                {"no_id", joins->no_id},
-                {"strange", joins->strange},
-                {"expired", joins->expired}};
-    metrics_family(w, "becalm_join_calls_total", "counter",
-                   "Calls that went out, by whether a request that came in was found for them.");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        metrics_sample(w, "");
-        metrics_label(w, "result", rows[i].word);
-        metrics_number(w, rows[i].count);
-    }
-    write_single(w, "becalm_join_pushed_out_total", "counter",
-                 "Requests in progress that were forgotten for others: the table was full.", joins->pushed_out);
-}
-
-static void write_gateway(struct metrics_text *w, const struct metrics_gateway *g)
-{
-    write_single(w, "becalm_workers", "gauge", "Worker threads.", g->workers);
-    write_single(w, "becalm_config_last_reload_successful", "gauge", "1 if the latest load of the policy went well.",
-                 g->reload_ok);
-    write_single(w, "becalm_config_last_reload_success_timestamp_seconds", "gauge",
-                 "When a policy was last loaded, in seconds since 1970.", g->reload_at);
-    write_single(w, "becalm_connections", "gauge", "Connections of clients that are open.", g->connections);
-    write_single(w, "becalm_connections_accepted_total", "counter", "Connections that clients have opened.",
-                 g->accepted);
-    write_bounds(w, g);
-    write_h2(w, g);
-    write_single(w, "becalm_tunnels", "gauge", "Tunnels that are open or being opened.", g->tunnels);
-    write_single(w, "becalm_buffered_bytes", "gauge", "Memory of what waits for slow readers and slow hosts.",
-                 g->buffered);
-    write_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);
-    write_single(w, "becalm_passed_requests_total", "counter",
-                 "Requests that were passed on to hosts that no service names.", g->passed);
-    write_single(w, "becalm_log_dropped_total", "counter", "Log lines that could not be written.", g->log_dropped);
-    if (g->joins != NULL) {
-        write_joins(w, g->joins);
-    }
-    if (g->spans != NULL) {
-        write_spans(w, g->spans);
-    }
-    if (g->handshakes_count > 0) {
-        write_tls(w, g);
-    }
-    if (g->store != NULL) {
-        write_store(w, g->store);
-    }
-}
-
-static void write_process(struct metrics_text *w)
-{
-    struct process_figures process;
-    if (!process_read(&process)) {
-        return;
-    }
-    metrics_family(w, "process_cpu_seconds_total", "counter", "CPU time used, user and system.");
-    metrics_sample(w, "");
-    metrics_decimal(w, process.cpu / BECALM_MS, 3);
-    write_single(w, "process_resident_memory_bytes", "gauge", "Memory in use.", process.resident_bytes);
-    write_single(w, "process_open_fds", "gauge", "Open file descriptors.", process.open_fds);
-    metrics_family(w, "process_max_fds", "gauge", "File descriptors that may be open.");
-    metrics_sample(w, "");
-    if (process.max_fds == UINT64_MAX) {
-        metrics_infinity(w);
-    } else {
-        metrics_number(w, process.max_fds);
-    }
-    metrics_family(w, "process_start_time_seconds", "gauge", "When the process began, in seconds since 1970.");
-    metrics_sample(w, "");
-    metrics_decimal(w, process.started_at / (10 * BECALM_MS), 2);
 }
 
 void metrics_write(struct buffer *out, const struct metrics *m)
@@ -922,15 +703,15 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_histogram(&w, m, "becalm_request_duration_seconds", "How long calls took, all attempts and waits together.",
                     offsetof(struct meter, duration));
     write_build(&w);
-    write_single(&w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", m->unrouted);
+    metrics_single(&w, "becalm_unrouted_requests_total", "counter", "Requests that belong to no service.", m->unrouted);
     if (m->redis_count > 0) {
         metrics_redis_write(&w, m->redis, m->redis_count);
     }
     if (m->gateway != NULL) {
         write_faults(&w, m);
-        write_single(&w, "becalm_faults_in_force", "gauge", "Faults on order that are in force.", m->gateway->faults);
-        write_gateway(&w, m->gateway);
-        write_process(&w);
+        metrics_single(&w, "becalm_faults_in_force", "gauge", "Faults on order that are in force.", m->gateway->faults);
+        metrics_gateway_write(&w, m->gateway);
+        metrics_process_write(&w);
     }
     metrics_end(&w);
 }

@@ -88,6 +88,13 @@ void metrics_infinity(struct metrics_text *m)
     buffer_chars(m->out, "+Inf\n");
 }
 
+void metrics_single(struct metrics_text *w, const char *name, const char *type, const char *help, uint64_t value)
+{
+    metrics_family(w, name, type, help);
+    metrics_sample(w, "");
+    metrics_number(w, value);
+}
+
 void metrics_end(struct metrics_text *m)
 {
     buffer_chars(m->out, m->open_metrics ? "# EOF\n" : "");

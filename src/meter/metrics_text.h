@@ -27,6 +27,9 @@ void metrics_decimal(struct metrics_text *, uint64_t value, unsigned decimals);
 void metrics_exemplar(struct metrics_text *, uint64_t count, const char *trace_id, uint64_t value_us, uint64_t wall_ms);
 void metrics_infinity(struct metrics_text *);
 
+/* A family of one sample without labels. */
+void metrics_single(struct metrics_text *, const char *name, const char *type, const char *help, uint64_t value);
+
 void metrics_end(struct metrics_text *);
 
 #endif

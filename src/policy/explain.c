@@ -166,6 +166,12 @@ static const char *word_shown(const struct schema_key *key, const void *base, co
     return key->words[key->type == TYPE_EITHER ? *(const bool *)field : *(const int *)field];
 }
 
+/* A text that the file does not set is shown by the word for that, if the key has one. */
+static const char *text_shown(const struct schema_key *key, const char *value)
+{
+    return value == NULL && key->type == TYPE_TEXT ? key->word : value;
+}
+
 static void write_text(const char *value, char *text, size_t size)
 {
     (void)snprintf(text, size, "%s", value == NULL ? "" : value);
@@ -197,8 +203,6 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
         write_words(key->words, *(const uint32_t *)field, text, size);
         return;
     case TYPE_TEXT:
-        write_text(*(const char *const *)field == NULL ? key->word : *(const char *const *)field, text, size);
-        return;
     case TYPE_ADDRESS:
     case TYPE_ADMIN:
     case TYPE_HOST:
@@ -206,7 +210,7 @@ void explain_value(const struct schema_key *key, const void *base, char *text, s
     case TYPE_METHOD:
     case TYPE_KEY_SCOPE:
     case TYPE_CLIENT_KEY:
-        write_text(*(const char *const *)field, text, size);
+        write_text(text_shown(key, *(const char *const *)field), text, size);
         return;
     case TYPE_REDIS:
         write_redis(*(const char *const *)field, text, size);

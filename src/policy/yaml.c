@@ -9,29 +9,7 @@
 
 #include <yaml.h>
 
-#define ARENA_BLOCK (16u * 1024u)
-
-/* Memory of a tree: blocks that are freed together. */
-struct block {
-    struct block *next;
-    size_t used;
-    size_t size;
-    max_align_t memory[];
-};
-
-/* A node, and what only this file needs to know of it. */
-struct node {
-    struct yaml_node yaml; /* first: a yaml_node of a tree is a struct node */
-    uint32_t size;         /* nodes, with all below it and itself */
-    uint32_t height;       /* levels of collections, 0 for a scalar */
-    uint32_t indent;       /* a | block: columns of the outer file to the left of its text */
-    bool open;             /* a collection whose end has not come yet */
-};
-
-struct tree {
-    struct yaml_tree yaml; /* first */
-    struct block *blocks;
-};
+#include "yaml_internal.h"
 
 struct place {
     uint32_t line;
@@ -93,63 +71,6 @@ struct parse {
     uint32_t documents;
     void *names; /* a tsearch tree of struct name: balanced, so that hostile keys cost no more than others */
 };
-
-/* ---- memory ---- */
-
-static void *arena_take(struct tree *tree, size_t bytes)
-{
-    size_t units = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    struct block *block = tree->blocks;
-    if (block == NULL || block->size - block->used < units) {
-        size_t size = units > ARENA_BLOCK ? units : ARENA_BLOCK;
-        block = malloc(sizeof *block + size);
-        if (block == NULL) {
-            return NULL;
-        }
-        *block = (struct block){.next = tree->blocks, .size = size};
-        tree->blocks = block;
-    }
-    void *memory = (char *)block->memory + block->used;
-    block->used += units;
-    return memset(memory, 0, units);
-}
-
-static char *arena_text(struct tree *tree, const char *text, size_t length)
-{
-    char *copy = arena_take(tree, length + 1);
-    if (copy != NULL && length > 0) {
-        memcpy(copy, text, length);
-    }
-    return copy;
-}
-
-static struct tree *tree_new(const char *name)
-{
-    struct tree *tree = calloc(1, sizeof *tree);
-    if (tree == NULL) {
-        return NULL;
-    }
-    tree->yaml.name = arena_text(tree, name, strlen(name));
-    if (tree->yaml.name == NULL) {
-        free(tree);
-        return NULL;
-    }
-    return tree;
-}
-
-void yaml_tree_free(struct yaml_tree *yaml)
-{
-    struct tree *tree = (struct tree *)yaml;
-    if (tree == NULL) {
-        return;
-    }
-    while (tree->blocks != NULL) {
-        struct block *next = tree->blocks->next;
-        free(tree->blocks);
-        tree->blocks = next;
-    }
-    free(tree);
-}
 
 /* ---- positions and diagnostics ---- */
 
@@ -402,7 +323,7 @@ static struct name *name_find(const struct parse *p, const struct name *wanted)
 
 static bool name_add(struct parse *p, struct name name)
 {
-    struct name *kept = arena_take(p->tree, sizeof *kept);
+    struct name *kept = yaml__take(p->tree, sizeof *kept);
     if (kept == NULL) {
         return false;
     }
@@ -437,7 +358,7 @@ static struct node *node_new(struct parse *p, enum yaml_kind kind, struct place 
     if (nodes_count(p, place, 1) != GO_ON) {
         return NULL;
     }
-    struct node *node = arena_take(p->tree, sizeof *node);
+    struct node *node = yaml__take(p->tree, sizeof *node);
     if (node == NULL) {
         (void)out_of_memory(p);
         return NULL;
@@ -459,7 +380,7 @@ static enum progress anchor_set(struct parse *p, const yaml_char_t *anchor, stru
         known->node = node; /* YAML lets a later anchor take over */
         return GO_ON;
     }
-    name.text = arena_text(p->tree, text, name.length);
+    name.text = yaml__text(p->tree, text, name.length);
     return name.text != NULL && name_add(p, name) ? GO_ON : out_of_memory(p);
 }
 
@@ -628,7 +549,7 @@ static enum progress on_scalar(struct parse *p, const yaml_event_t *event)
     node->yaml.plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->yaml.literal = event->data.scalar.style == YAML_LITERAL_SCALAR_STYLE;
     node->yaml.length = length;
-    node->yaml.text = arena_text(p->tree, text, length);
+    node->yaml.text = yaml__text(p->tree, text, length);
     if (node->yaml.text == NULL) {
         return out_of_memory(p);
     }
@@ -672,7 +593,7 @@ static enum progress on_collection_end(struct parse *p)
     node->open = false;
     node->yaml.count = (uint32_t)count;
     if (children > 0) {
-        struct yaml_node **list = arena_take(p->tree, children * sizeof(struct yaml_node *));
+        struct yaml_node **list = yaml__take(p->tree, children * sizeof(struct yaml_node *));
         if (list == NULL) {
             return out_of_memory(p);
         }
@@ -689,7 +610,7 @@ static enum progress on_collection_end(struct parse *p)
  * YAML_DEPTH_MAX. */
 static struct node *node_copy(struct tree *tree, const struct node *from)
 {
-    struct node *copy = arena_take(tree, sizeof *copy);
+    struct node *copy = yaml__take(tree, sizeof *copy);
     if (copy == NULL) {
         return NULL;
     }
@@ -699,7 +620,7 @@ static struct node *node_copy(struct tree *tree, const struct node *from)
     if (count == 0) {
         return copy;
     }
-    struct yaml_node **list = arena_take(tree, (mapping ? 2 : 1) * count * sizeof(struct yaml_node *));
+    struct yaml_node **list = yaml__take(tree, (mapping ? 2 : 1) * count * sizeof(struct yaml_node *));
     if (list == NULL) {
         return NULL;
     }
@@ -848,7 +769,7 @@ static struct yaml_tree *text_parse(const char *name, const char *text, size_t l
     bool done = false;
     const uint32_t errors = diags->errors;
     struct parse *p = calloc(1, sizeof *p);
-    struct tree *tree = tree_new(name);
+    struct tree *tree = yaml__tree_new(name);
     if (p == NULL || tree == NULL) {
         becalm_diag_add(diags, BECALM_ERROR, name, origin.whole.line, origin.whole.column, "no-memory",
                         "there is not enough memory to read the file");
@@ -910,91 +831,4 @@ struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct y
         origin.column = ((const struct node *)block)->indent;
     }
     return text_parse(outer->name, block->text, block->length, origin, &own_bounds, diags);
-}
-
-/* ---- trees of other languages ---- */
-
-struct yaml_tree *yaml_tree_new(const char *name)
-{
-    struct tree *tree = tree_new(name);
-    return tree == NULL ? NULL : &tree->yaml;
-}
-
-struct yaml_node *yaml_tree_scalar(struct yaml_tree *yaml, uint32_t line, uint32_t column, const char *text,
-                                   size_t length)
-{
-    struct node *node = arena_take((struct tree *)yaml, sizeof *node);
-    char *copy = arena_text((struct tree *)yaml, text, length);
-    if (node == NULL || copy == NULL) {
-        return NULL;
-    }
-    node->yaml = (struct yaml_node){.kind = YAML_SCALAR, .line = line, .column = column, .text = copy};
-    node->yaml.length = length;
-    return &node->yaml;
-}
-
-struct yaml_node *yaml_tree_sequence(struct yaml_tree *yaml, uint32_t line, uint32_t column,
-                                     struct yaml_node *const *items, uint32_t count)
-{
-    struct node *node = arena_take((struct tree *)yaml, sizeof *node);
-    struct yaml_node **copy = arena_take((struct tree *)yaml, (count + 1) * sizeof *copy);
-    if (node == NULL || copy == NULL) {
-        return NULL;
-    }
-    if (count > 0) {
-        memcpy(copy, items, count * sizeof *copy);
-    }
-    node->yaml = (struct yaml_node){.kind = YAML_SEQUENCE, .line = line, .column = column, .count = count};
-    node->yaml.item = copy;
-    return &node->yaml;
-}
-
-struct yaml_node *yaml_tree_mapping(struct yaml_tree *yaml, uint32_t line, uint32_t column,
-                                    struct yaml_node *const *keys, struct yaml_node *const *items, uint32_t count)
-{
-    struct yaml_node *node = yaml_tree_sequence(yaml, line, column, items, count);
-    struct yaml_node *names = node == NULL ? NULL : yaml_tree_sequence(yaml, line, column, keys, count);
-    if (names == NULL) {
-        return NULL;
-    }
-    node->kind = YAML_MAPPING;
-    node->key = names->item;
-    return node;
-}
-
-const struct yaml_node *yaml_get(const struct yaml_node *mapping, const char *key)
-{
-    if (mapping == NULL || mapping->kind != YAML_MAPPING) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < mapping->count; i++) {
-        if (strcmp(mapping->key[i]->text, key) == 0) {
-            return mapping->item[i];
-        }
-    }
-    return NULL;
-}
-
-const char *yaml_shown(const struct yaml_node *scalar)
-{
-    return scalar->written != NULL ? scalar->written : scalar->text;
-}
-
-bool yaml_is(const struct yaml_node *scalar, const char *text)
-{
-    return scalar != NULL && scalar->kind == YAML_SCALAR && strcmp(scalar->text, text) == 0;
-}
-
-bool yaml_is_null(const struct yaml_node *node)
-{
-    static const char *const words[] = {"", "~", "null", "Null", "NULL"};
-    if (node == NULL) {
-        return true;
-    }
-    for (size_t i = 0; node->plain && i < sizeof words / sizeof *words; i++) {
-        if (yaml_is(node, words[i])) {
-            return true;
-        }
-    }
-    return false;
 }

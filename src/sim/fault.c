@@ -75,6 +75,21 @@ static void down_turns(struct world *w, uint32_t id, bool *fault, bool on)
     }
 }
 
+/* The faults of the store of shared budgets. */
+static void store_fault_set(struct world *w, uint32_t index, const struct scenario_fault *fault, bool on)
+{
+    struct service *service = &w->service[index];
+    if (fault->kind == FAULT_STORE) {
+        service->store_latency = on ? fault->latency : 0;
+    } else if (fault->kind == FAULT_KILL_STORE) {
+        store_killed(w, index, on, fault->age != BECALM_NEVER);
+    } else if (fault->kind == FAULT_HANG_STORE) {
+        service->store_hangs = on;
+    } else if (on) {
+        store_emptied(w, index);
+    }
+}
+
 static void fault_set(struct world *w, const struct scenario_fault *fault, bool on)
 {
     uint32_t index = scenario_find(w->plan, fault->service);
@@ -132,18 +147,10 @@ static void fault_set(struct world *w, const struct scenario_fault *fault, bool 
         }
         break;
     case FAULT_STORE:
-        service->store_latency = on ? fault->latency : 0;
-        break;
     case FAULT_KILL_STORE:
-        store_killed(w, index, on, fault->age != BECALM_NEVER);
-        break;
     case FAULT_HANG_STORE:
-        service->store_hangs = on;
-        break;
     case FAULT_EMPTY_STORE:
-        if (on) {
-            store_emptied(w, index);
-        }
+        store_fault_set(w, index, fault, on);
         break;
     }
     service_work(w, service);

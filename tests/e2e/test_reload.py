@@ -2,6 +2,7 @@
 """A new policy, or the end, under load: nobody notices."""
 
 import ctypes
+import errno
 import os
 import pathlib
 import signal
@@ -137,6 +138,26 @@ def test_term_under_load_loses_nothing(pair):
         answer = wire.answer()
         assert answer.status == 200 and is_signed(answer.body), "what is in flight is finished"
         assert answer.get("connection") == "close"
+    gateway.end()
+
+
+def refuses(port):
+    with socket.socket() as late:
+        return late.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+
+
+def test_term_lets_an_answer_come_that_is_awaited_when_nothing_new_is_accepted(pair):
+    gateway, host = pair()
+    go = threading.Event()
+    host.on("/slow", Reply(body=signed(b"slow"), when=go.is_set))
+    with gateway.wire() as wire:
+        wire.send(request(path="/slow"))
+        host.wait(1, "/slow")
+        gateway.signal(signal.SIGTERM)
+        wait_until(lambda: refuses(gateway.port))
+        go.set()
+        answer = wire.answer()
+        assert answer.status == 200 and is_signed(answer.body) and answer.get("connection") == "close"
     gateway.end()
 
 
