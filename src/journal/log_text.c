@@ -185,6 +185,7 @@ static size_t access_json(struct buffer *b, const struct log_access *access)
         {"fault", LOG_TEXT, access->fault, 0},
         {"fallback", LOG_TEXT, access->fallback, 0},
         {"request_id", LOG_TEXT, access->request_id, 0},
+        {"trace_id", LOG_TEXT, access->trace_id, 0},
         {"host", LOG_TEXT, access->host, 0},
         {"target", LOG_TEXT, access->target, 0},
         {"referer", LOG_TEXT, access->referer, 0},

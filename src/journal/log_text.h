@@ -29,6 +29,7 @@ struct log_access {
     struct becalm_text referer;
     struct becalm_text user_agent;
     struct becalm_text request_id;
+    struct becalm_text trace_id; /* absent: it is part of no trace */
     struct becalm_text service;
     struct becalm_text endpoint;
     uint32_t version; /* 0: HTTP/1.0, 1: HTTP/1.1, 2: HTTP/2 */

@@ -74,6 +74,16 @@ static const char *foreign_name(const char *key)
     return NULL;
 }
 
+/* The same in a file that is no policy. */
+static bool is_rule_elsewhere(const char *prefix, const char *key, char *text, size_t size)
+{
+    if (prefix[0] != '\0' || (schema_find(&schema_rules, key) == NULL && !schema_is_map(&schema_rules, key))) {
+        return false;
+    }
+    (void)snprintf(text, size, "it is a rule of a policy: it belongs into a policy file, or under policies:");
+    return true;
+}
+
 /* Where a key of the rules would be right that stands somewhere else; false: nowhere. */
 static bool belongs_to(const struct place *place, const char *prefix, const char *key, char *text, size_t size)
 {
@@ -112,10 +122,12 @@ void unknown_key(struct loader *l, const struct place *place, const char *prefix
     enum becalm_severity severity = l->allow_unknown ? BECALM_WARNING : BECALM_ERROR;
     (void)snprintf(where, sizeof where, "%s%.*s", prefix[0] == '\0' ? place->what : "",
                    (int)(strlen(prefix) == 0 ? 0 : strlen(prefix) - 1), prefix);
-    const char *ours = foreign_name(key->text);
+    bool in_policy = place->manual == NULL;
+    const char *ours = in_policy ? foreign_name(key->text) : NULL;
     if (ours != NULL) {
         (void)snprintf(list, sizeof list, "here it is %s", ours);
-    } else if (belongs_to(place, prefix, key->text, list, sizeof list)) {
+    } else if (in_policy ? belongs_to(place, prefix, key->text, list, sizeof list)
+                         : is_rule_elsewhere(prefix, key->text, list, sizeof list)) {
         /* said */
     } else if (near != NULL) {
         (void)snprintf(list, sizeof list, "did you mean \"%s\"?", near);
@@ -124,8 +136,7 @@ void unknown_key(struct loader *l, const struct place *place, const char *prefix
         (void)snprintf(list, sizeof list, "write ");
         value_join_words(known.at, list + strlen(list), sizeof list - strlen(list));
     } else {
-        (void)snprintf(list, sizeof list, "%s lists the keys",
-                       place->manual == NULL ? "becalm.yaml(5)" : place->manual);
+        (void)snprintf(list, sizeof list, "%s lists the keys", in_policy ? "becalm.yaml(5)" : place->manual);
     }
     becalm_diag_add(l->diags, severity, key->line == 0 ? "--set" : l->name, key->line == 0 ? 1 : key->line,
                     key->column == 0 ? 1 : key->column, "unknown-key", "%s has no key \"%.64s\"; %s", where, key->text,

@@ -60,7 +60,8 @@ bool client_load(struct reading *r, struct scenario_client *client, uint32_t i)
         return loader_no_memory(&r->l);
     }
     struct space spaces[] = {{&schema_scenario_client, client, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "a client", .beside = beside};
+    struct place place = {
+        .spaces = spaces, .space_count = 1, .what = "a client", .beside = beside, .manual = SCENARIO_MANUAL};
     (void)name_is_fine(&r->l, key, "client");
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "to", "to: and the name of a service");

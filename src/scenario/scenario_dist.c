@@ -149,7 +149,11 @@ static void mixture_load(struct reading *r, const struct yaml_node *value, struc
         struct dist_keys keys;
         memset(&keys, 0, sizeof keys);
         struct space spaces[] = {{&schema_scenario_dist, &keys, NULL}, {&schema_scenario_weight, &keys, NULL}};
-        struct place place = {.spaces = spaces, .space_count = 2, .what = "a part of a mixture", .beside = beside};
+        struct place place = {.spaces = spaces,
+                              .space_count = 2,
+                              .what = "a part of a mixture",
+                              .beside = beside,
+                              .manual = SCENARIO_MANUAL};
         bool fine = apply_mapping(&r->l, &place, parts->item[i]);
         need(&r->l, parts->key[i], parts->item[i], "weight", "weight: 10");
         below += keys.weight;
@@ -202,7 +206,8 @@ void dist_load(struct reading *r, const char *what, const struct yaml_node *node
     struct dist_keys keys;
     memset(&keys, 0, sizeof keys);
     struct space spaces[] = {{&schema_scenario_dist, &keys, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = what, .beside = beside};
+    struct place place = {
+        .spaces = spaces, .space_count = 1, .what = what, .beside = beside, .manual = SCENARIO_MANUAL};
     if (apply_mapping(&r->l, &place, node)) {
         dist_choose(r, what, node, &keys, 0, dist);
     }

@@ -101,7 +101,7 @@ bool fault_load(struct reading *r, struct scenario_fault *fault, uint32_t i)
         return loader_no_memory(&r->l);
     }
     struct space spaces[] = {{&schema_scenario_fault, fault, NULL}, {&schema_scenario_effect, &keys, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 2, .what = "a fault"};
+    struct place place = {.spaces = spaces, .space_count = 2, .what = "a fault", .manual = SCENARIO_MANUAL};
     (void)name_is_fine(&r->l, key, "fault");
     bool fine = apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "at", "at: 60s");

@@ -80,7 +80,8 @@ static bool endpoints_load(struct reading *r, struct scenario_service *service, 
             return loader_no_memory(&r->l);
         }
         struct space spaces[] = {{&schema_scenario_endpoint, &made[i], NULL}};
-        struct place place = {.spaces = spaces, .space_count = 1, .what = "an endpoint", .beside = beside};
+        struct place place = {
+            .spaces = spaces, .space_count = 1, .what = "an endpoint", .beside = beside, .manual = SCENARIO_MANUAL};
         (void)name_is_fine(&r->l, key, "endpoint");
         (void)apply_mapping(&r->l, &place, endpoints->item[i]);
         times_load(r, endpoints->item[i], &made[i].time, &made[i].body);
@@ -116,7 +117,8 @@ static bool service_load(struct reading *r, struct scenario_service *service, ui
         return loader_no_memory(&r->l);
     }
     struct space spaces[] = {{&schema_scenario_service, service, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "a service", .beside = beside};
+    struct place place = {
+        .spaces = spaces, .space_count = 1, .what = "a service", .beside = beside, .manual = SCENARIO_MANUAL};
     (void)name_is_fine(&r->l, key, "service");
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "time", "time: {exponential: 10ms}");
@@ -143,7 +145,7 @@ static bool link_load(struct reading *r, struct scenario_link *link, uint32_t i)
         return loader_no_memory(&r->l);
     }
     struct space spaces[] = {{&schema_scenario_link, link, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "a link"};
+    struct place place = {.spaces = spaces, .space_count = 1, .what = "a link", .manual = SCENARIO_MANUAL};
     (void)name_is_fine(&r->l, key, "link");
     (void)apply_mapping(&r->l, &place, value);
     need(&r->l, key, value, "from", "from: and the name of a client or service");
@@ -325,7 +327,11 @@ static bool top_load(struct reading *r, const struct yaml_node *root)
     static const char *const beside[] = {"services", "clients", "faults", "links", "policies", NULL};
     struct scenario *scenario = &r->file->scenario;
     struct space spaces[] = {{&schema_scenario, scenario, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "the top of a scenario", .beside = beside};
+    struct place place = {.spaces = spaces,
+                          .space_count = 1,
+                          .what = "the top of a scenario",
+                          .beside = beside,
+                          .manual = SCENARIO_MANUAL};
     scenario->name = name_from_path(r->l.arena, r->l.name);
     scenario->about = "";
     scenario->attempts = 4;

@@ -61,7 +61,8 @@ static const struct yaml_node *world_load(struct loader *l, struct scenario_poli
                                           const struct yaml_node *value)
 {
     struct space spaces[] = {{&schema_scenario_policy, policy, NULL}};
-    struct place place = {.spaces = spaces, .space_count = 1, .what = "a policy of a scenario"};
+    struct place place = {
+        .spaces = spaces, .space_count = 1, .what = "a policy of a scenario", .manual = SCENARIO_MANUAL};
     policy->carries = true;
     policy->joins = true;
     policy->marks_always = false;

@@ -7,6 +7,8 @@
 #include "policy/schema.h"
 #include "scenario.h"
 
+#define SCENARIO_MANUAL "becalm-sim(1)" /* the page that lists the keys */
+
 /* A distribution, before it is known which one it is. */
 struct dist_keys {
     uint32_t weight; /* in a mixture */

@@ -66,6 +66,14 @@ def test_man__becalm_metrics_knows_every_metric():
         assert re.search(rf"\b{name}\b", text), name
 
 
+def test_man__becalm_sim_knows_every_key_of_a_scenario():
+    source = (ROOT / "src/scenario/scenario_schema.c").read_text()
+    keys = set(re.findall(r'^ +\{"([a-zA-Z.]+)", FIELD', source, re.M))
+    page = (ROOT / "man/becalm-sim.1").read_text()
+    listed = set(re.findall(r"^\.(?:It )?Ic ([a-zA-Z.]+)", page, re.M))
+    assert len(keys) > 70 and keys <= listed, keys - listed
+
+
 def test_man__pages_refer_to_pages_that_exist():
     names = {path.name for path in PAGES}
     for path in PAGES:

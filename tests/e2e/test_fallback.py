@@ -5,6 +5,7 @@ import json
 
 import pytest
 from host import Reply
+from host_h2 import HostH2, Refuse
 from wire import ask
 
 ANSWER = 'status: 200, headers: ["Content-Type: application/json", "X-Stale: yes"], body: \'{"items": []}\''
@@ -99,6 +100,37 @@ def test_nothing_is_done_twice_for_a_fallback(lab):
     main.stop()  # nobody listens: nothing was done
     posted = get(gateway, method="POST", body=b"pay")
     assert posted.body == b"other" and other.requests[0].body == b"pay"
+
+
+def test_nothing_that_reached_a_host_is_done_again_though_its_connection_is_gone(lab):
+    gateway, main, other = lab("service: other")
+    main.on("/", Reply(raw=b"", end="reset"))
+    assert get(gateway, method="POST", body=b"pay").status == 502 and other.count() == 0
+    assert get(gateway, method="PUT", body=b"pay").body == b"other"
+
+
+def test_a_body_that_is_gone_goes_nowhere_else_though_no_host_has_acted_on_it(gateway, host):
+    """HTTP/2 can refuse a request when all of it is there: it was not acted on, but its body was not kept."""
+    main, other = HostH2(at_end=lambda asked: Refuse(7)), host().on("/", Reply(200, body=b"other"))
+    here = gateway(
+        f"replay: {{perRequest: 1KiB}}\nservices:\n  main: {{hosts: ['{main.address}'], protocol: h2, match: {{host: main.test}}, maxRetries: 0, fallback: {{service: other}}}}\n"
+        f"  other: {{hosts: ['{other.address}']}}\n"
+    )
+    try:
+        assert get(here, method="PUT", body=b"x" * 50000).status == 502 and other.count() == 0
+        assert get(here, method="POST", body=b"x" * 100).body == b"other" and other.requests[0].body == b"x" * 100
+    finally:
+        main.close()
+
+
+def test_a_call_of_grpc_gets_no_answer_of_the_policy(lab):
+    """It would take it for a broken message; another service may answer."""
+    gateway, main, _ = lab(ANSWER)
+    main.stop()
+    asked = {"content-type": "application/grpc", "te": "trailers"}
+    answer = get(gateway, method="POST", fields=asked, body=b"\0\0\0\0\0")
+    assert answer.get("grpc-status") == "14" and answer.get("x-stale") is None and answer.get("becalm-fallback") is None
+    assert is_stale(get(gateway))
 
 
 def test_a_body_that_was_not_kept_goes_nowhere_else(lab):

@@ -69,6 +69,22 @@ def test_without_a_collector_traceparent_passes_as_it_came_and_none_is_made(pair
         assert [got.get(name) for name in ("traceparent", "tracestate")] == [fields.get("traceparent"), fields.get("tracestate")]
 
 
+def test_the_access_log_names_the_trace(pair, collector):
+    """That the host is told of, sampled or not, and whether or not the gateway takes part in it."""
+    unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+    plain, _ = pair("log: {access: json}")
+    for fields in ({}, {"traceparent": PARENT}, {"traceparent": "mine"}):
+        plain.ask(fields=fields)
+    plain.end()
+    assert [json.loads(line).get("trace_id") for line in plain.access()] == [None, ID, None]
+    traced, host = pair("log: {access: json}\n" + tracing(collector(), "sample: 50%"))
+    for fields in [{}] * 8 + [{"traceparent": PARENT}, {"traceparent": unsampled}]:
+        traced.ask(fields=fields)
+    traced.end()
+    assert [json.loads(line)["trace_id"] for line in traced.access()] == [context(got)[0] for got in host.requests]
+    assert host.requests[-1].get("traceparent") == unsampled
+
+
 def test_a_trace_is_continued_or_begun(pair, collector):
     there = collector()
     gateway, host = pair(tracing(there))

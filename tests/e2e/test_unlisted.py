@@ -92,6 +92,9 @@ def test_no_more_is_passed_than_the_policy_lets_in(lab):
     leads_here = it.ask("http://localhost/")  # by the pattern: its address is found, and is this machine's
     assert (leads_here.status, why(leads_here)) == (502, "retries_off") and "match.host" in leads_here.body.decode()
     assert it.there.requests == [] and it.state()["unrouted"] == len(refused)
+    for port in ("", ":80", ":443"):  # these pass, and lead here
+        answer = it.ask(f"http://localhost{port}/")
+        assert (answer.status, "match.host" in answer.body.decode()) == (502, True)
 
 
 def test_only_listeners_for_the_program_beside_it_pass_them(lab):
@@ -116,6 +119,21 @@ def test_a_name_that_is_not_resolved_ends_with_the_attempt(lab):
     it = lab(rules=", attemptTimeout: 200ms")
     assert it.ask("http://nothing.invalid/").status in (502, 504)
     wait_until(lambda: it.ask(f"http://localhost:{it.port}/").status == 200)  # a busy machine may need more than one
+
+
+def test_who_leaves_before_a_name_is_found_is_in_nobodys_way(lab):
+    """Attempts wait for names in a list of their worker."""
+    it = lab(sets=["workers=1"])
+    for turn in range(40):
+        name = f"n{turn}.localhost"
+        wires = [Wire(it.own) for _ in range(3)]
+        for wire in wires:
+            wire.send(f"GET http://{name}/ HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+        wires.pop(turn % 3).reset()
+        for wire in wires:
+            assert wire.answer().status == 502
+            wire.close()
+    assert it.ask(f"http://localhost:{it.port}/").status == 200
 
 
 def test_nothing_is_learned_of_one_host_for_another(lab):

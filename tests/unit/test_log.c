@@ -243,6 +243,7 @@ static void test_log__an_access_line_in_json(void **state)
                                 .target = text_of("/pay"),
                                 .host = text_of("payment.local"),
                                 .request_id = text_of("r-1"),
+                                .trace_id = text_of("t-1"),
                                 .service = text_of("payment"),
                                 .endpoint = text_of("charge"),
                                 .version = 1,
@@ -261,7 +262,8 @@ static void test_log__an_access_line_in_json(void **state)
         drain(lab, lab->access[0]),
         "{\"time\":\"2026-01-02T03:04:05.678Z\",\"peer\":\"::1\",\"method\":\"POST\",\"protocol\":\"HTTP/1.1\","
         "\"status\":503,\"bytes\":10,\"took_ms\":95.120,\"service\":\"payment\",\"endpoint\":\"charge\","
-        "\"attempts\":2,\"reason\":\"budget_empty\",\"request_id\":\"r-1\",\"host\":\"payment.local\","
+        "\"attempts\":2,\"reason\":\"budget_empty\",\"request_id\":\"r-1\",\"trace_id\":\"t-1\",\"host\":\"payment."
+        "local\","
         "\"target\":\"/pay\"}\n"
         "{\"time\":\"2026-01-02T03:04:05.678Z\",\"method\":\"POST\",\"protocol\":\"HTTP/2.0\",\"status\":200,"
         "\"grpc_status\":\"UNAVAILABLE\",\"bytes\":0,\"took_ms\":0.000,\"attempts\":0}\n");

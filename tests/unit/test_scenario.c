@@ -826,6 +826,23 @@ static void test_scenario__a_long_chain_and_a_wide_graph_are_quick_to_check(void
     check_true(diags.errors >= 1 && diags.errors <= 3); /* said where it begins, not at everybody above */
 }
 
+/* The words of policies are none of a scenario, whose manual page is another. */
+static void test_scenario__what_belongs_elsewhere_is_said_to(void **state)
+{
+    (void)state;
+    check_refused("length: 60s\n"
+                  "services: {a: {time: {constant: 1ms}, maxRetries: 3, retries: 3}}\n"
+                  "clients: {u: {to: a, rate: 1/s}}\n"
+                  "faults: {f: {at: 1s, for: 1s, service: a, dead: true, zzzzzzzz: 1}}\n",
+                  "test.yaml:2:39: error: a service has no key \"maxRetries\"; it is a rule of a policy: it belongs "
+                  "into a policy file, or under policies: [unknown-key]\n"
+                  "test.yaml:2:54: error: a service has no key \"retries\"; write workers, hosts, queue, gate, "
+                  "gateRetries, instances, role, passes, errors, hangs, quota, row, accept, effect, calls, fanOut, "
+                  "time, body or endpoints [unknown-key]\n"
+                  "test.yaml:4:55: error: a fault has no key \"zzzzzzzz\"; becalm-sim(1) lists the keys "
+                  "[unknown-key]\n");
+}
+
 static void test_scenario__the_built_in_ones_load(void **state)
 {
     (void)state;
@@ -1039,6 +1056,7 @@ BECALM_TESTS(cmocka_unit_test(test_scenario__one_slip_is_one_error),
              cmocka_unit_test(test_scenario__services_that_call_each_other_in_a_circle_are_refused),
              cmocka_unit_test(test_scenario__a_request_that_becomes_too_many_calls_is_refused),
              cmocka_unit_test(test_scenario__a_long_chain_and_a_wide_graph_are_quick_to_check),
+             cmocka_unit_test(test_scenario__what_belongs_elsewhere_is_said_to),
              cmocka_unit_test(test_scenario__the_built_in_ones_load),
              cmocka_unit_test(test_scenario__who_shares_connections_has_some),
              cmocka_unit_test(test_scenario__an_unreadable_file_is_reported))

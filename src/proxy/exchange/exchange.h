@@ -27,11 +27,11 @@
 #include "proxy/worker.h"
 
 #include "fault/fault_book.h"
+#include "join/join.h"
 #include "keys/store.h"
 #include "message/draft.h"
 #include "message/pieces.h"
 #include "meter/step.h"
-#include "join/join.h"
 #include "origin/request_id.h"
 #include "origin/trace_context.h"
 
@@ -354,6 +354,8 @@ void exchange_trace_begin(struct exchange *);
 void exchange_trace_add(struct draft *, const struct exchange *, const struct attempt *);
 void exchange_trace_retry(struct exchange *, uint32_t number);
 void exchange_trace_end(struct exchange *);
+/* The trace that its host is told of, whoever began it; absent: none. */
+struct becalm_text exchange_trace_id(const struct exchange *, char room[TRACE_ID_LENGTH]);
 void exchange_trace_again(struct exchange *); /* there is another call for the same request */
 
 /* exchange_log.c */

@@ -68,9 +68,9 @@ enum fallback fallback_of(const struct exchange *exchange, enum becalm_reason wh
 {
     const struct snapshot_target *target = asked(exchange);
     const struct becalm_fallback *fallback = &target->rules->fallback;
+    BECALM_ASSERT(exchange->answer == ANSWER_NONE); /* it is asked before an answer begins, or where none has */
     if ((fallback->on & word_of(why)) == 0 || target->state->policy.shadow || exchange->holds_key ||
-        exchange->is_connect || exchange->upgrades || exchange->answer != ANSWER_NONE ||
-        exchange->client == CLIENT_GONE) {
+        exchange->is_connect || exchange->upgrades || exchange->client == CLIENT_GONE) {
         return FALLBACK_NONE;
     }
     if (exchange->fell_from == NULL && target->fallback != NULL && may_go_elsewhere(exchange)) {

@@ -84,6 +84,7 @@ static void keep_decision(struct exchange *exchange)
 static __attribute__((noinline)) void write_access(const struct exchange *exchange, const char *reason)
 {
     char peer[ADDRESS_TEXT_MAX];
+    char trace_id[TRACE_ID_LENGTH];
     const struct snapshot_target *target = exchange->target;
     const struct head *head = exchange->head;
     struct log_access line = {
@@ -94,6 +95,7 @@ static __attribute__((noinline)) void write_access(const struct exchange *exchan
         .referer = shown(exchange, head_find(head, FIELD_REFERER)),
         .user_agent = head_find(head, FIELD_USER_AGENT),
         .request_id = exchange_request_id(exchange),
+        .trace_id = exchange_trace_id(exchange, trace_id),
         .service = text_of(target == NULL ? NULL : target->service->name),
         .endpoint = text_of(target == NULL ? NULL : endpoint_name(exchange)),
         .version = head->version,

@@ -110,6 +110,20 @@ void exchange_trace_begin(struct exchange *exchange)
     }
 }
 
+struct becalm_text exchange_trace_id(const struct exchange *exchange, char room[TRACE_ID_LENGTH])
+{
+    struct trace_parent parent;
+    const char *id = exchange->span != NULL                       ? exchange->span->trace_id
+                     : exchange->trace == EXCHANGE_TRACE_BEGUN    ? exchange->request_id
+                     : trace_parent_find(exchange->head, &parent) ? parent.trace_id
+                                                                  : NULL;
+    if (id == NULL) {
+        return (struct becalm_text){0};
+    }
+    memcpy(room, id, TRACE_ID_LENGTH);
+    return (struct becalm_text){room, TRACE_ID_LENGTH};
+}
+
 void exchange_trace_again(struct exchange *exchange)
 {
     exchange->span->seed = becalm_rand_next(&exchange->worker->request_ids);
