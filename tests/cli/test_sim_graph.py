@@ -54,8 +54,8 @@ def test_graph__a_circle_and_a_service_that_no_file_has_are_no_hindrance(becalm,
     assert done.returncode == 0 and offered == {"a": 100, "b": 100, "elsewhere": 100}, "a circle is gone round once"
 
 
-def told_of(becalm, folder, text, kill):
-    done = becalm("sim", "--graph", write(folder, text), "--kill", kill, "--set", "length=70s", "--json")
+def told_of(becalm, folder, text, kill, *more):
+    done = becalm("sim", "--graph", write(folder, text), "--kill", kill, "--set", "length=70s", *more, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -68,8 +68,12 @@ services:
   both: {hosts: ["127.0.0.1:3"]}
   big: {hosts: ["127.0.0.1:6"], match: {prefix: /3}, traffic: 50000/s}
 """
-    offered = {name: each["offered"] for name, each in told_of(becalm, tmp_path, text, "both")["services"].items()}
+    short = [word for each in ("length=3s", "faults.kill.at=1s", "faults.kill.for=1s") for word in ("--set", each)]
+    offered = {name: each["offered"] for name, each in told_of(becalm, tmp_path, text, "both", *short)["services"].items()}
     assert offered == {"one": 30, "two": 20, "both": 50, "big": 10000}
+    callers = "".join(f'  c{i}: {{hosts: ["127.0.0.1:{i}"], match: {{prefix: /{i}}}, calls: [both], traffic: 300/s}}\n' for i in range(1, 4))
+    busy = f'services:\n{callers}  both: {{hosts: ["127.0.0.1:9"]}}\n'
+    assert told_of(becalm, tmp_path, busy, "both")["clients"]["success_before_fault"] > 0.99, "it has workers for all of them"
 
 
 ONE = 'services: {a: {hosts: [%s], match: {prefix: /}, traffic: %s/s}}\n'
