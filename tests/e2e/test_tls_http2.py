@@ -37,6 +37,14 @@ def chosen(gateway, *offers):
         return wire.socket.selected_alpn_protocol()
 
 
+def turned_away(gateway, *offers):
+    """By TLS itself, in the handshake."""
+    try:
+        return chosen(gateway, *offers) is None
+    except ssl.SSLError:
+        return True
+
+
 def test_tls_http2__alpn_chooses_h2_where_both_speak_it(edge, gateway, host, authority):
     both = edge()
     assert chosen(both) is None
@@ -182,6 +190,9 @@ def test_tls_http2__a_reload_begins_it_for_new_connections(gateway, host, author
         with Http2(port, tls=made.believes) as client:
             assert client.ask().status == 200
         assert old.ask().status == 200
+        made.reload(policy(port, "[h2]"))
+        wait_until(lambda: turned_away(made, "http/1.1"))
+        assert chosen(made, "http/1.1", "h2") == "h2" and old.ask().status == 200
 
 
 def test_tls_http2__curl_and_nghttp_and_h2load(edge, authority):
