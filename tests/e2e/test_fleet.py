@@ -2,6 +2,7 @@
 """Gateways that share a budget through a real Redis, which is killed, hung and misled."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -300,6 +301,48 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
     status[1] = 503
     becomes(1, 5)
     call_until_half_is_spent(5)
+
+
+def patient(url):
+    """A busy machine is no reason to give up the store."""
+    return f'store: {{redis: "{url}", timeout: 60s}}'
+
+
+def test_a_name_that_is_given_up_with_its_connection_says_goodbye(gateway, host, redis):
+    """Else it would be counted among those who share the pot: its record is in no window any more."""
+
+    def records():
+        found = redis.says("KEYS", "becalm:{default}:r:*").split(b"\r\n")
+        return {each for each in found if each.startswith(b"becalm")}
+
+    def counted(record):
+        return any(redis.says("GETRANGE", record.decode(), 34, 38)[4:9])
+
+    made = gateway(policy_of([host()], patient(redis.url), shared_rules()))
+    wait_until(lambda: leased(made) and records(), what=made.log)
+    (old,) = records()
+    assert counted(old)
+    redis.tell("CLIENT", "KILL", "TYPE", "normal")
+    wait_until(lambda: len(records()) == 2, what=made.log)
+    (new,) = records() - {old}
+    wait_until(lambda: not counted(old), what=made.log)
+    assert counted(new)
+
+
+def test_a_store_that_does_not_answer_is_asked_once(gateway, host, redis, relay):
+    """Requests that nobody answers do not pile up, though the lease is over and another would be due."""
+
+    def runs():
+        found = re.findall(rb"cmdstat_eval(?:sha)?:calls=(\d+)", redis.says("INFO", "commandstats"))
+        return sum(map(int, found))
+
+    made = gateway(policy_of([host()], patient(relay.url), shared_rules()))
+    wait_until(lambda: leased(made), what=made.log)
+    relay.delay = 3600
+    wait_until(lambda: made.metric("becalm_shared_degraded") == 1, what=made.log)
+    before = runs()
+    wait_until(lambda: serves(made, 1) or made.metric("becalm_redis_answer_age_seconds") > 6, what=made.log)
+    assert runs() <= before + 1, "but for one that tells who is there"
 
 
 def test_a_store_that_talks_nonsense_is_left_at_once(gateway, host, relay):
