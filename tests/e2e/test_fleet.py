@@ -308,25 +308,40 @@ def patient(url):
     return f'store: {{redis: "{url}", timeout: 60s}}'
 
 
+def records(redis):
+    found = redis.says("KEYS", "becalm:{default}:r:*").split(b"\r\n")
+    return {each for each in found if each.startswith(b"becalm")}
+
+
+def counted(redis, record):
+    """Is it among those who share the pot? Then its record is in a window."""
+    return any(redis.says("GETRANGE", record.decode(), 34, 38)[4:9])
+
+
 def test_a_name_that_is_given_up_with_its_connection_says_goodbye(gateway, host, redis):
-    """Else it would be counted among those who share the pot: its record is in no window any more."""
-
-    def records():
-        found = redis.says("KEYS", "becalm:{default}:r:*").split(b"\r\n")
-        return {each for each in found if each.startswith(b"becalm")}
-
-    def counted(record):
-        return any(redis.says("GETRANGE", record.decode(), 34, 38)[4:9])
-
     made = gateway(policy_of([host()], patient(redis.url), shared_rules()))
-    wait_until(lambda: leased(made) and records(), what=made.log)
-    (old,) = records()
-    assert counted(old)
+    wait_until(lambda: leased(made) and records(redis), what=made.log)
+    (old,) = records(redis)
+    assert counted(redis, old)
     redis.tell("CLIENT", "KILL", "TYPE", "normal")
-    wait_until(lambda: len(records()) == 2, what=made.log)
-    (new,) = records() - {old}
-    wait_until(lambda: not counted(old), what=made.log)
-    assert counted(new)
+    wait_until(lambda: len(records(redis)) == 2, what=made.log)
+    (new,) = records(redis) - {old}
+    wait_until(lambda: not counted(redis, old), what=made.log)
+    assert counted(redis, new)
+
+
+@pytest.mark.parametrize("how", ["it ends", "a reload takes the budget out"])
+def test_a_budget_that_ends_says_goodbye(gateway, host, redis, how):
+    good = host()
+    made = gateway(policy_of([good], patient(redis.url), shared_rules()))
+    wait_until(lambda: leased(made) and records(redis), what=made.log)
+    (record,) = records(redis)
+    assert counted(redis, record)
+    if how == "it ends":
+        made.end()
+    else:
+        made.reload(policy_of([good], patient(redis.url)))
+    wait_until(lambda: not counted(redis, record), what=made.log)
 
 
 def test_a_store_that_does_not_answer_is_asked_once(gateway, host, redis, relay):

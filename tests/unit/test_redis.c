@@ -388,8 +388,127 @@ static void test_redis__a_place_is_read_from_a_url(void **state)
     }
 }
 
+/* An end for loops that wait for nothing else. */
+struct alarm {
+    struct timer timer;
+    bool rang;
+};
+
+static void alarm_rings(struct timer *timer)
+{
+    ((struct alarm *)timer)->rang = true;
+}
+
+static void alarm_set(struct lab *lab, struct alarm *alarm, becalm_ns wait)
+{
+    *alarm = (struct alarm){.timer = {.fire = alarm_rings}};
+    wheel_arm(&lab->loop.wheel, &alarm->timer, becalm_ns_after(lab->loop.now, wait));
+}
+
+static struct redis *redis_open(struct lab *lab, becalm_ns base)
+{
+    struct redis_options options = {.loop = &lab->loop, .wait_base = base, .wait_cap = 600 * BECALM_S};
+    char url[160];
+    snprintf(url, sizeof url, "redis+unix://%s", lab->server.socket);
+    check_true(redis_place_parse(url, &options.place) == NULL);
+    struct redis *redis = redis_make(&options);
+    check_true(redis != NULL);
+    return redis;
+}
+
+static void test_redis__waits_grow_while_the_server_is_away(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_open();
+    struct alarm alarm;
+    redis_server_kill(&lab->server);
+    struct redis *redis = redis_open(lab, BECALM_MS);
+    alarm_set(lab, &alarm, BECALM_S);
+    while (!alarm.rang) {
+        loop_turn(&lab->loop, true);
+    }
+    check_true(redis_count(redis).connects <= 60); /* it would be 2000 of half a millisecond each */
+    redis_free(redis);
+    lab_close(lab);
+}
+
+static void test_redis__a_good_answer_begins_with_short_waits_again(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_open();
+    struct redis *redis = redis_open(lab, BECALM_MS);
+    struct alarm alarm;
+    alarm_set(lab, &alarm, 120 * BECALM_S);
+    for (uint32_t turn = 0; turn < 25; turn++) { /* the 25th wait would be of hours */
+        while (redis_state(redis) != REDIS_UP && !alarm.rang) {
+            loop_turn(&lab->loop, true);
+        }
+        check_true(!alarm.rang);
+        redis_good(redis);
+        redis_server_tell(&lab->server, "CLIENT KILL TYPE normal");
+        while (redis_state(redis) == REDIS_UP) {
+            loop_turn(&lab->loop, true);
+        }
+    }
+    timer_disarm(&alarm.timer);
+    redis_free(redis);
+    lab_close(lab);
+}
+
+static bool ask_along(struct asked *asked, struct redis *redis)
+{
+    *asked = (struct asked){.command = {.done = asked_done}, .redis = redis};
+    return redis_word(&asked->command, "PING", 4) && redis_send_along(redis, &asked->command);
+}
+
+static void until_replied(struct lab *lab, const struct asked *asked)
+{
+    while (asked->replies == 0) {
+        loop_turn(&lab->loop, true);
+    }
+}
+
+static void test_redis__what_has_time_is_written_with_the_next_command(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_open();
+    struct redis *redis = redis_open(lab, 10 * BECALM_MS);
+    struct asked along;
+    struct asked second;
+    struct asked now;
+    check_true(!ask_along(&along, redis)); /* not before it is up */
+    redis_command_free(&along.command);
+    until_up(lab, redis);
+    check_true(ask_along(&along, redis));
+    check_true(!ask_along(&second, redis)); /* one waits */
+    redis_command_free(&second.command);
+    check_true(!redis_waits(redis)); /* nothing was sent */
+    check_true(ask(&now, redis, NULL, (const char *[]){"ECHO", "x", NULL}));
+    until_replied(lab, &along);
+    check_eq_str(now.text, "x");
+    check_eq_str(along.text, "PONG");
+    check_true(ask_along(&along, redis));
+    redis_send_late(redis);
+    until_replied(lab, &along);
+    redis_send_late(redis); /* nothing waits any more */
+    check_eq_u64(redis_count(redis).answered, 3);
+    check_true(ask_along(&along, redis));
+    redis_server_kill(&lab->server);
+    while (redis_state(redis) == REDIS_UP) {
+        loop_turn(&lab->loop, true);
+    }
+    check_eq_u64(along.drops, 1);
+    check_eq_u64(along.replies, 0);
+    redis_free(redis);
+    check_eq_u64(along.drops, 1);
+    lab_close(lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_redis__a_place_is_read_from_a_url),
              cmocka_unit_test(test_redis__commands_are_answered_in_turn_and_each_once),
+             cmocka_unit_test(test_redis__what_has_time_is_written_with_the_next_command),
+             cmocka_unit_test(test_redis__waits_grow_while_the_server_is_away),
+             cmocka_unit_test(test_redis__a_good_answer_begins_with_short_waits_again),
              cmocka_unit_test(test_redis__what_one_earns_another_may_spend),
              cmocka_unit_test(test_redis__a_script_that_is_forgotten_is_sent_again),
              cmocka_unit_test(test_redis__a_killed_server_is_degraded_at_once_and_back_with_the_next),
