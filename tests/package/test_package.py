@@ -359,7 +359,7 @@ def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     for each in packages["deb"].parent.glob("*.deb"):
         shutil.copy(each, root / "tmp")
-    run("chroot", root, "sh", "-c", "DEBIAN_FRONTEND=noninteractive apt-get install -y /tmp/*.deb")
+    run("chroot", root, "sh", "-c", "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y /tmp/*.deb")
     shutil.copy(ROOT / "tests/package/walk.sh", root / "tmp/walk.sh")
     for each in ("quickstart.c", "storm.c"):
         shutil.copy(ROOT / "examples" / each, root / "tmp")
