@@ -48,6 +48,13 @@ BECALM__COLD static void units_restore(struct becalm_limit *limit)
     }
 }
 
+/* A service that was found to be away has answered, and not quickly. One answer may be late by chance: the silence goes
+ * on, so that the next one may still end it. This one ends the absence, so that there is no third. */
+static bool leaves_silence(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
+{
+    return atomic_load_explicit(&limit->away_units, memory_order_relaxed) != 0 && ends_silence(limit, now, slot);
+}
+
 /* These are kept as exactly as the time of the last success, and for the same reason: they are written once a
  * millisecond. */
 static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool quick)
@@ -61,7 +68,9 @@ static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struc
         }
         atomic_store_explicit(&limit->quick_at, now, memory_order_relaxed);
     }
-    atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
+    if (quick || !leaves_silence(limit, now, slot)) {
+        atomic_store_explicit(&limit->last_ok_at, now, memory_order_relaxed);
+    }
     if (slot->sent_at > atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed)) {
         atomic_store_explicit(&limit->ok_sent_at, slot->sent_at, memory_order_relaxed);
         atomic_store_explicit(&limit->latency, becalm_ns_since(now, slot->sent_at), memory_order_relaxed);
@@ -143,6 +152,12 @@ static bool silence_is_abrupt(const struct becalm_limit *limit, becalm_ns timeou
 {
     return atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed) != 0 &&
            atomic_load_explicit(&limit->latency, memory_order_relaxed) <= timeout / 2;
+}
+
+bool becalm__aimd_hangs(const struct becalm_limit *limit, becalm_ns timeout)
+{
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    return becalm__evidence_run(word) >= BECALM__RUN_ENOUGH && silence_is_abrupt(limit, timeout);
 }
 
 /* The first cut of a series finds that the service went away. All that is in flight hangs, and holds no slot of those

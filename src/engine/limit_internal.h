@@ -157,6 +157,10 @@ void becalm__slots_note(struct becalm_limit *, const struct becalm_limit_policy 
 void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
                        struct becalm_slot *, enum becalm_evidence);
 
+/* AIMD: did the service go away, so that what is sent there hangs? Timeouts in a row since the last success are enough
+ * for a cut, and answers ended abruptly. */
+bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
+
 /* What was noted as a timeout has succeeded after all: it was not lost, and the timeout was too short for it. */
 void becalm__aimd_late(struct becalm_limit *, becalm_ns now, const struct becalm_slot *);
 

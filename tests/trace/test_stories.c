@@ -221,6 +221,87 @@ static void test_story__not_everybody_waits_for_a_probe(void **state)
     world_close(&w);
 }
 
+/* After a success five calls that hang open the breaker at 180 ms, for `open_for` or up to a fifth less. */
+static void open_by_timeouts(struct world *w, becalm_ns open_for)
+{
+    world_begin(w);
+    becalm_gate_for_caller(&w->policy.gate);
+    w->policy.limit = (struct becalm_limit_policy){.kind = BECALM_LIMIT_AIMD, .min = 1, .max = 100};
+    w->policy.attempt_timeout = 160 * MS;
+    w->policy.breaker.mode = BECALM_BREAKER_RATE;
+    w->policy.breaker.min_calls = 5;
+    w->policy.breaker.probes = 1;
+    w->policy.breaker.open_for = open_for;
+    w->policy.breaker.window_kind = BECALM_WINDOW_COUNT;
+    w->policy.breaker.window_size = 5;
+    world_open(w, 0);
+    world_run(w, 5 * MS); /* what was sent at 0 was never sent */
+    world_call(w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(w, 20 * MS);
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct plan){.request = post, .reply = {{.hangs = true}}});
+    }
+    world_run(w, 181 * MS);
+    assert_int_equal(becalm_breaker_state(w->target.breaker), BECALM_BREAKER_OPEN);
+}
+
+/* A callee that hangs makes everybody wait for a whole timeout: a quarter of it is not long, and the next probe may be
+ * answered within that. */
+static void test_story__callers_wait_for_the_next_probe_of_a_breaker_that_timeouts_opened(void **state)
+{
+    (void)state;
+    struct world w;
+    open_by_timeouts(&w, 30 * MS);
+    w.target.limit->pace = 1000000;
+    unsigned waits = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    assert_int_equal(w.call[waits - 1]->sends, 0);
+    world_run(&w, 225 * MS);
+    assert_int_equal(w.call[waits - 1]->sends, 1);
+    world_run(&w, 300 * MS);
+    assert_int_equal(w.call[waits - 1]->call.record.reason, BECALM_WHY_OK);
+    assert_int_equal(becalm_breaker_state(w.target.breaker), BECALM_BREAKER_CLOSED);
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+static void test_story__nobody_waits_for_the_next_probe_for_longer_than_a_quarter_of_its_timeout(void **state)
+{
+    (void)state;
+    struct world w;
+    open_by_timeouts(&w, BECALM_S);
+    unsigned waits = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 220 * MS);
+    assert_false(becalm_call_ended(&w.call[waits - 1]->call));
+    world_run(&w, 222 * MS);
+    assert_int_equal(w.call[waits - 1]->call.record.reason, BECALM_WHY_BREAKER_OPEN);
+    assert_int_equal(w.call[waits - 1]->call.record.ended_at, 221 * MS);
+    assert_int_equal(w.call[waits - 1]->sends, 0);
+    check_eq_u64(w.target.gate->awaiting, 0);
+    world_close(&w);
+}
+
+/* Fewer than five timeouts since the last success are no hang: what answers with errors is not waited for. Nor is what
+ * was slower and slower first, nor what a hand has opened. */
+static void test_story__nobody_waits_for_the_next_probe_unless_the_callee_went_away(void **state)
+{
+    (void)state;
+    struct world w;
+    open_by_timeouts(&w, 30 * MS);
+    w.target.limit->evidence = UINT64_C(4) << 16; /* one of the five was an error */
+    unsigned refused = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    assert_int_equal(w.call[refused - 1]->call.record.reason, BECALM_WHY_BREAKER_OPEN);
+    w.target.limit->evidence = UINT64_C(5) << 16;
+    w.target.limit->latency = 81 * MS; /* more than half of the timeout */
+    unsigned overloaded = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    assert_int_equal(w.call[overloaded - 1]->call.record.reason, BECALM_WHY_BREAKER_OPEN);
+    w.target.limit->latency = 10 * MS;
+    (void)becalm_breaker_force(w.target.breaker, &w.policy.breaker, &(struct becalm_moment){.now = w.now},
+                               BECALM_BREAKER_FORCED_OPEN);
+    unsigned by_hand = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    assert_int_equal(w.call[by_hand - 1]->call.record.reason, BECALM_WHY_BREAKER_OPEN);
+    world_close(&w);
+}
+
 /* At one slot the limit lets a part of the calls through by chance: the others wait for the answer to those, and make
  * no draw of their own. */
 static void test_story__who_the_pace_turned_away_waits_for_one_that_it_let_through(void **state)
@@ -1318,6 +1399,9 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__who_waited_for_a_probe_that_failed_is_refused),
              cmocka_unit_test(test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout),
              cmocka_unit_test(test_story__not_everybody_waits_for_a_probe),
+             cmocka_unit_test(test_story__callers_wait_for_the_next_probe_of_a_breaker_that_timeouts_opened),
+             cmocka_unit_test(test_story__nobody_waits_for_the_next_probe_for_longer_than_a_quarter_of_its_timeout),
+             cmocka_unit_test(test_story__nobody_waits_for_the_next_probe_unless_the_callee_went_away),
              cmocka_unit_test(test_story__who_the_pace_turned_away_waits_for_one_that_it_let_through),
              cmocka_unit_test(test_story__a_probe_that_is_turned_away_below_gives_its_place_back),
              cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),

@@ -197,8 +197,8 @@ static void test_limit_aimd__a_late_answer_after_a_silence_does_not_bring_it_bac
     (void)state;
     struct scene scene;
     scene_init(&scene);
-    check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
-    outage(&scene, 30);
+    check_eq_u64(round_of(&scene, 14, QUICK, BECALM_EVIDENCE_SUCCESS), 14);
+    outage(&scene, 14); /* too few for an absence */
     check_eq_u64(round_of(&scene, 30, LATE, BECALM_EVIDENCE_SUCCESS), 1);
     check_eq_u64(limit_of(&scene), 2);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2); /* the silence is over: round by round */
@@ -363,6 +363,42 @@ static void test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence(v
     overload(&scene, 320); /* cuts it to one slot: nobody asks any more whether the service is back */
 }
 
+/* It went away, and the first answer to what was sent since is a late one. */
+static void returns_late(struct scene *scene)
+{
+    goes_away(scene, 640);
+    uint32_t hung = scene->flying;
+    scene->at.now += BECALM_MS;
+    check_eq_u64(burst(scene, 10), 1);
+    finish(scene, hung, BECALM_EVIDENCE_NONE);
+    scene->at.now += LATE;
+    finish(scene, 1, BECALM_EVIDENCE_SUCCESS);
+}
+
+/* Of a service that went away the first answer may be a late one by chance: the next may still say that all is well. */
+static void test_limit_aimd__a_late_answer_leaves_the_end_of_an_absence_to_the_next(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    returns_late(&scene);
+    check_eq_u64(limit_of(&scene), 2);
+    check_eq_u64(round_of(&scene, 1, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(limit_of(&scene), 640);
+}
+
+/* But not to any later one: a service that is back and slow has too much to do. */
+static void test_limit_aimd__two_late_answers_end_an_absence_without_a_return(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    returns_late(&scene);
+    check_eq_u64(round_of(&scene, 1, LATE, BECALM_EVIDENCE_SUCCESS), 1);
+    check_eq_u64(round_of(&scene, 1, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
+    check_true(limit_of(&scene) <= 4);
+}
+
 static void test_limit_aimd__who_gets_too_much_to_do_has_not_gone_away(void **state)
 {
     (void)state;
@@ -454,6 +490,8 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slot),
              cmocka_unit_test(test_limit_aimd__timeouts_of_what_hung_cut_nothing_and_let_more_ask),
              cmocka_unit_test(test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence),
+             cmocka_unit_test(test_limit_aimd__a_late_answer_leaves_the_end_of_an_absence_to_the_next),
+             cmocka_unit_test(test_limit_aimd__two_late_answers_end_an_absence_without_a_return),
              cmocka_unit_test(test_limit_aimd__who_gets_too_much_to_do_has_not_gone_away),
              cmocka_unit_test(test_limit_aimd__a_service_that_never_answered_has_not_gone_away),
              cmocka_unit_test(test_limit_aimd__few_that_hang_are_no_absence),

@@ -102,12 +102,23 @@ BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
     return true;
 }
 
+/* The breaker is open, because the callee went away and all that was sent to it hangs: there every call would wait for
+ * its whole timeout, so that it may wait for the next probe as well as for one that is under way. Where a callee
+ * answers with errors, or has too much to do, nobody waits. */
+static bool next_probe_may_tell(const struct step *s)
+{
+    const struct becalm_target *target = s->call->target;
+    return becalm_breaker_state(target->breaker) == BECALM_BREAKER_OPEN && target->limit != NULL &&
+           s->call->policy->limit.kind == BECALM_LIMIT_AIMD &&
+           becalm__aimd_hangs(target->limit, becalm__call_timeout(s->call));
+}
+
 /* The breaker has refused. Is its probe under way, whose answer this call may wait for, or has another thread moved it
  * since, so that it would not refuse any more? */
 static bool probe_may_tell(const struct step *s)
 {
     const struct becalm_breaker *breaker = s->call->target->breaker;
-    return becalm_breaker_probes(breaker, s->now) || becalm_breaker_peek(breaker, s->now);
+    return becalm_breaker_probes(breaker, s->now) || becalm_breaker_peek(breaker, s->now) || next_probe_may_tell(s);
 }
 
 BECALM__COLD static bool may_await_probe(const struct step *s)
