@@ -74,7 +74,7 @@ export function verdictOf(state) {
     const left = held === 0 ? "Nothing is on its way any more" : `${count(held)} requests are still on their way`;
     return `All users have stopped. ${left}; they come back when that has been so for 2 s.`;
   }
-  if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch who comes back.";
+  if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch which one recovers.";
   if (state.healedTick === undefined) {
     const each = lanes.map((lane) => number(lane.factor ?? undefined));
     return `Since back was hurt, ${each[0]} requests reached it for each call with naive retries, ${each[1]} with Becalm.`;

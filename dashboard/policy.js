@@ -39,7 +39,7 @@ export class PolicyView {
         this.target,
         h("label", { for: "p-filter" }, "Filter"),
         this.filter,
-        h("label", { class: "check" }, this.onlySet, " only what somebody wrote"),
+        h("label", { class: "check" }, this.onlySet, " only what the policy sets"),
       ),
       this.inForce,
       wide("Values", h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Key", "Value", "From", "What it means"].map((label) => h("th", { scope: "col" }, label)))), this.rows)),

@@ -31,7 +31,7 @@ static const struct schema_key fault_table[] = {
     {"endpoint", FIELD(TEXT, endpoint), .sentence = "this one of the service alone; default: its own rules"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"cap", FIELD(INTEGER, cap), RANGE(1, 1000000000), .sentence = "it is over when it has hit so many"},
-    {"towards", FIELD(EITHER, to_clients), .words = towards, .sentence = "who seems to fail: the hosts, or to clients the gateway"},
+    {"towards", FIELD(EITHER, to_clients), .words = towards, .sentence = "which side seems to fail: hosts to the gateway, or the gateway to clients"},
     {"clients", FIELD(NETWORKS, clients), .sentence = "only calls of these are hit"},
     {"headers", FIELD(LIST, headers), .sentence = "only calls with all of these are hit"},
     {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},

@@ -281,8 +281,8 @@ static bool set_redis(const struct setting *s)
     bool of_budget = strncmp(s->key->name, "budget.", 7) == 0;
     if (of_budget && !s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
         loader_error(s->l, s->node->line, s->node->column, "not-yet",
-                     "%s: a budget that all instances share through Redis is not there for who loads a policy by "
-                     "libbecalm alone; take the key out",
+                     "%s: a budget that all instances share through Redis needs a gateway, libbecalm-curl or "
+                     "becalm exec, and libbecalm alone has no store; take the key out",
                      s->key->name);
         return false;
     }

@@ -140,7 +140,7 @@ RULES = [
     (
         "store-plain-answers",
         "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s}\nservices: {a: {}}\n",
-        "policy.yaml:2:48: note: answers to calls with a key are in the store as they are, for everybody who can read it "
+        "policy.yaml:2:48: note: answers to calls with a key are in the store unencrypted, for everyone with access to it "
         "[store-plain-answers]\n"
         "    write `encryptFile: FILE` beside `secretFile`\n",
         "store: {redis: redis://cache}\nidempotencyStore: {redis: inherit, secretFile: s, encryptFile: e}\nservices: {a: {}}\n",
@@ -209,7 +209,7 @@ RULES = [
     (
         "many-attempts",
         "services: {a: {maxRetries: 5, attemptTimeout: 1s}}\n",
-        "policy.yaml:1:28: warning: a: 6 attempts per call: who fails 5 times is down, and gets 6 times the load for it "
+        "policy.yaml:1:28: warning: a: 6 attempts per call: a service that fails 5 times is down, and gets 6 times the load for it "
         "[many-attempts]\n"
         "    write `maxRetries: 2`\n",
         "services: {a: {maxRetries: 4, attemptTimeout: 1s}}\n",
@@ -335,7 +335,7 @@ RULES = [
     (
         "store-password-inline",
         "store: {redis: 'redis://u:secret@localhost'}\nservices: {a: {}}\n",
-        "policy.yaml:1:16: warning: the password of the store stands in the policy, for everybody who can read the file "
+        "policy.yaml:1:16: warning: the password of the store stands in the policy, where every reader of the file sees it "
         "[store-password-inline]\n"
         "    write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`\n",
         "store: {redis: 'redis://u@localhost'}\nservices: {a: {}}\n",

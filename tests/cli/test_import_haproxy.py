@@ -108,7 +108,7 @@ def test_import_haproxy__the_first_rule_wins_there_and_here(imported):
     [
         (served(), "without `option redispatch` they go to the same server"),
         (served("option redispatch; retry-on 500"), "retried once per call"),
-        (served("option redispatch; server x 10.0.0.1:80 backup"), "nobody is a backup"),
+        (served("option redispatch; server x 10.0.0.1:80 backup"), "Becalm has no backup hosts"),
         (served("option redispatch; server x 10.0.0.1:80 weight 7"), "spread evenly"),
         (served("option redispatch; http-request set-path /x%[path]"), "paths are passed on as they came"),
         (served("option redispatch", front=" use_backend b if { src 10.0.0.0/8 }\n"), "no match can have its condition"),

@@ -136,7 +136,7 @@ def test_import_nginx__max_fails_is_an_ejection_if_it_is_more_than_one_failure(i
     [
         (served("", location="proxy_next_upstream_timeout 5s;"), "the deadline is the sum of both times"),
         (served("", location="proxy_next_upstream http_500;", servers=3), "retried once per call"),
-        (served("server 127.0.0.1:9009 backup;"), "nobody is a backup"),
+        (served("server 127.0.0.1:9009 backup;"), "Becalm has no backup hosts"),
         (served("server 127.0.0.1:9009 weight=5;"), "spread evenly"),
         (served("", location="rewrite ^/a /b;"), "paths are passed on as they came"),
         (served("", http="include extra/*.conf;"), "give it as well"),

@@ -89,7 +89,7 @@ def test_import_tls__the_oldest_version_is_kept_or_told(becalm, written, want, c
         (server("mode: PASSTHROUGH"), "TLS is not passed through; its port is left out"),
         (server("mode: ISTIO_MUTUAL"), "the certificates of the mesh are not known here; its port is left out"),
         (server("httpsRedirect: true", port=80, protocol="HTTP"), "requests without TLS are passed on"),
-        (server(f"mode: MUTUAL, {FILES}, caCertificates: ca.pem, subjectAltNames: [x]"), "clients with any certificate of clientCa come in"),
+        (server(f"mode: MUTUAL, {FILES}, caCertificates: ca.pem, subjectAltNames: [x]"), "clients with any certificate of clientCa can connect"),
         (server(f"mode: SIMPLE, {FILES}", more=", bind: example.com"), "is no address to listen on"),
         (server(f"mode: SIMPLE, {FILES}", port=70000), "is no address to listen on"),
     ],
@@ -203,7 +203,7 @@ def test_import_tls__names_of_chains_are_names_of_certificates(becalm):
         (chain("tls_certificates: [{certificate_chain: {inline_string: x}, private_key: {filename: a.key}}]"), "is in no file; its address is left out"),
         (chain("tls_certificate_sds_secret_configs: [{name: x}]"), "come from elsewhere (SDS)"),
         (chain(""), "it has no certificate; its address is left out"),
-        (chain(CERTIFICATE + ", validation_context: {trusted_ca: {inline_string: x}}"), "without it everybody would come in"),
+        (chain(CERTIFICATE + ", validation_context: {trusted_ca: {inline_string: x}}"), "without it every client could connect"),
         (chain(CERTIFICATE, more=", require_client_certificate: true"), "no certificate of a client can be verified"),
     ],
 )
@@ -215,7 +215,7 @@ def test_import_tls__a_listener_whose_files_are_not_known_is_left_out(becalm, ch
 @pytest.mark.parametrize(
     "chains, words",
     [
-        (chain(CERTIFICATE + ", validation_context: {trusted_ca: {filename: ca.pem}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: x}}]}"), "clients with any certificate of clientCa come in"),
+        (chain(CERTIFICATE + ", validation_context: {trusted_ca: {filename: ca.pem}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: x}}]}"), "clients with any certificate of clientCa can connect"),
         (chain(CERTIFICATE, match="filter_chain_match: {source_prefix_ranges: []}, "), "an address has one set of certificates for all"),
         (chain(CERTIFICATE, manager="codec_type: HTTP3, "), "HTTP/3 is not spoken"),
     ],

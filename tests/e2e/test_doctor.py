@@ -118,7 +118,7 @@ def test_hosts_and_names_that_are_not_there(tmp_path, host):
     found = doctor(path)
     assert ("ok", "half: 1 of 2 addresses answer", "") in found["host"]
     assert any(grade == "warning" and "half: 127.0.0.1" in text and "refused" in text for grade, text, _ in found["host"])
-    assert any(grade == "fault" and text == "none: nobody answers at any of its hosts" for grade, text, _ in found["host"])
+    assert any(grade == "fault" and text == "none: none of its hosts answers" for grade, text, _ in found["host"])
     assert any(grade == "ok" and text.startswith("local: 1 of ") for grade, text, _ in found["host"])
     assert grades(found["dns"]) == ["warning"] and "none: " in found["dns"][0][1] and "nowhere.invalid:80" in found["dns"][0][1]
 

@@ -333,11 +333,12 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
                   "[wrong-type]\n");
     check_refused(
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
-        "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis is not there "
-        "for who loads a policy by libbecalm alone; take the key out [not-yet]\n");
-    check_refused("store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
-                  "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis is not there for "
-                  "who loads a policy by libbecalm alone; take budget.shared out [not-yet]\n");
+        "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis needs a "
+        "gateway, libbecalm-curl or becalm exec, and libbecalm alone has no store; take the key out [not-yet]\n");
+    check_refused(
+        "store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
+        "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis needs a gateway, "
+        "libbecalm-curl or becalm exec, and libbecalm alone has no store; take budget.shared out [not-yet]\n");
 }
 
 static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void **state)

@@ -283,8 +283,9 @@ const struct cli_command cmd_doctor = {
     .usage = "doctor [options] [POLICY [PART...]]",
     .purpose = "Looks at what a gateway needs, a line each: ok, warning or fault, and what to\n"
                "do. Without a policy: descriptors, CPUs and memory by cgroup, clock, kernel, and\n"
-               "the gateway that runs here. With one also the file, its ports and who has them,\n"
-               "the names and hosts of its services, and its store. It changes nothing.\n"
+               "the gateway that runs here. With one also the file, its ports and\n"
+               "which process has them, the names and hosts of its services, and its store. It\n"
+               "changes nothing.\n"
                "\n"
                "Exits with 0 if there is no fault, 1 if there is one.",
     .options = options,

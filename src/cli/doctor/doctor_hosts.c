@@ -151,8 +151,7 @@ static void tell(struct ward *w)
         doctor_say(w->doctor, DOCTOR_OK, "host", "%s: %u of %u addresses answer", name, there, w->count + w->unknown);
     } else {
         doctor_say(w->doctor, DOCTOR_FAULT, "host",
-                   "%s: nobody answers at any of its hosts; do: start one; until then calls to it get 503 (no_host)",
-                   name);
+                   "%s: none of its hosts answers; do: start one; until then calls to it get 503 (no_host)", name);
     }
 }
 

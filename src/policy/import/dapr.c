@@ -250,7 +250,7 @@ static void object_read(struct source *s, const struct object *object)
     const struct from scopes = {source_get(object->node, "scopes"), "scopes", NULL};
     source_rest(s, NULL, targets, "targets", fields);
     if (scopes.node != NULL) {
-        source_aside(s, NULL, &scopes, "a policy holds for whoever calls");
+        source_aside(s, NULL, &scopes, "a policy holds for all callers");
     }
     for (uint32_t i = 0; apps.node != NULL && source_is(s, &apps, YAML_MAPPING) && i < apps.node->count; i++) {
         const struct from target = {apps.node->item[i], "targets.apps", NULL};

@@ -175,7 +175,7 @@ static void annotation_tell(struct ingress *in, const struct yaml_node *key, con
         {"server-snippet", "it is not read; nginx's directives in it may change how calls are made"},
         {"location-snippet", "it is not read; nginx's directives in it may change how calls are made"},
         {"custom-http-errors", "an answer is passed on as it came"},
-        {"default-backend", "an answer is passed on as it came; nobody else is asked"},
+        {"default-backend", "an answer is passed on as it came; no other service is asked"},
         {"permanent-redirect", "requests are passed on, not answered"},
         {"temporal-redirect", "requests are passed on, not answered"},
         {"affinity", NOTE "of two hosts picked at random the less busy one is used"},
@@ -184,8 +184,8 @@ static void annotation_tell(struct ingress *in, const struct yaml_node *key, con
         {"limit-rps", NOTE "clients have no rates"},
         {"limit-rpm", NOTE "clients have no rates"},
         {"limit-connections", NOTE "write maxConnectionsPerClient"},
-        {"auth-url", NOTE "nobody is asked whether a request may pass"},
-        {"auth-type", NOTE "nobody is asked whether a request may pass"},
+        {"auth-url", NOTE "Becalm asks no other service whether a request may pass"},
+        {"auth-type", NOTE "Becalm asks no other service whether a request may pass"},
         {"mirror-target", NOTE "requests are not copied"},
         {NULL, NULL}};
     struct source *s = in->s;

@@ -23,9 +23,9 @@ static const struct field tls_fields[] = {
     {"httpsRedirect", NULL},
     {"maxProtocolVersion", NOTE "TLS 1.3 is always spoken"},
     {"cipherSuites", NOTE "ciphers are those of TLS 1.3, and ECDHE with AES-GCM or ChaCha20 of 1.2"},
-    {"subjectAltNames", "clients with any certificate of clientCa come in; trust says who of them is believed"},
-    {"verifyCertificateSpki", "clients with any certificate of clientCa come in"},
-    {"verifyCertificateHash", "clients with any certificate of clientCa come in"},
+    {"subjectAltNames", "clients with any certificate of clientCa can connect; trust says which of them are trusted"},
+    {"verifyCertificateSpki", "clients with any certificate of clientCa can connect"},
+    {"verifyCertificateHash", "clients with any certificate of clientCa can connect"},
     {"caCrl", "certificates that were revoked are not known here"},
     {NULL, NULL}};
 

@@ -167,7 +167,7 @@ static void directive_read(struct directives *d)
 static void close_block(struct directives *d)
 {
     if (d->depth < 3) {
-        directives_error(d, d->place, "syntax", "a \"}\" closes a block that nobody opened; remove it");
+        directives_error(d, d->place, "syntax", "a \"}\" closes a block that was not opened; remove it");
     } else {
         directives_close(d);
         directives_close(d);

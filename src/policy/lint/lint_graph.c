@@ -423,7 +423,7 @@ void lint_store_password(struct lint *l)
         if (finding == NULL) {
             continue;
         }
-        lint_say(finding, "the password of the store stands in the policy, for everybody who can read the file");
+        lint_say(finding, "the password of the store stands in the policy, where every reader of the file sees it");
         lint_remedy(finding, "write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`");
     }
 }

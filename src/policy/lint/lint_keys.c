@@ -109,7 +109,7 @@ void lint_store_plain_answers(struct lint *l)
         if (finding == NULL) {
             continue;
         }
-        lint_say(finding, "answers to calls with a key are in the store as they are, for everybody who can read it");
+        lint_say(finding, "answers to calls with a key are in the store unencrypted, for everyone with access to it");
         lint_remedy(finding, "write `encryptFile: FILE` beside `secretFile`");
     }
 }

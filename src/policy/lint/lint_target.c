@@ -211,8 +211,9 @@ void lint_many_attempts(struct lint *l, const struct lint_target *target)
     if (attempts <= ATTEMPTS_MANY || (finding = lint_find(l, target, "maxRetries")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: %u attempts per call: who fails %u times is down, and gets %u times the load for it", l->who,
-             attempts, ATTEMPTS_MANY, attempts);
+    lint_say(finding,
+             "%s: %u attempts per call: a service that fails %u times is down, and gets %u times the load for it",
+             l->who, attempts, ATTEMPTS_MANY, attempts);
     lint_remedy(finding, "write `maxRetries: %u`", RETRIES_ADVICE);
 }
 
@@ -507,7 +508,7 @@ void lint_store_password_inline(struct lint *l, const struct lint_target *target
         (finding = lint_find(l, target, "budget.shared.redis")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: the password of the store stands in the policy, for everybody who can read the file",
+    lint_say(finding, "%s: the password of the store stands in the policy, where every reader of the file sees it",
              l->who);
     lint_remedy(finding, "write `store: {redis: ..., passwordFile: FILE}` at the top of the policy");
 }

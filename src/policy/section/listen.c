@@ -38,7 +38,7 @@ static void tls_check(struct loader *l, struct becalm_listener *listener, const 
     }
     if (listener->client_auth != BECALM_CLIENT_AUTH_NONE && listener->client_ca.path == NULL) {
         loader_error(l, auth->line, auth->column, "conflict",
-                     "clientAuth needs to know who signs the certificates of clients; write clientCa: FILE");
+                     "clientAuth needs the CA that signs the certificates of clients; write clientCa: FILE");
     }
     if (auth == NULL && listener->client_ca.path != NULL) {
         listener->client_auth = BECALM_CLIENT_AUTH_REQUIRED;
@@ -407,11 +407,12 @@ static void host_tls_check(struct loader *l, const struct becalm_service *servic
                      service->name, tls->server_name);
     }
     if (tls->verify == BECALM_TLS_VERIFY_NONE) {
-        becalm_diag_add(l->diags, BECALM_WARNING, tls->line == 0 ? "--set" : l->name, tls->line == 0 ? 1 : tls->line,
-                        tls->column == 0 ? 1 : tls->column, "tls-unverified",
-                        "%s: verify: none believes whoever answers at the hosts' addresses; write ca: FILE with who "
-                        "signs their certificates",
-                        service->name);
+        becalm_diag_add(
+            l->diags, BECALM_WARNING, tls->line == 0 ? "--set" : l->name, tls->line == 0 ? 1 : tls->line,
+            tls->column == 0 ? 1 : tls->column, "tls-unverified",
+            "%s: verify: none accepts every server that answers at the hosts' addresses; write ca: FILE with "
+            "the CA of their certificates",
+            service->name);
     }
 }
 

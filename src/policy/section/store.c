@@ -96,8 +96,8 @@ void store_inherit(struct loader *l, struct becalm_rules *rules, const char *who
     }
     if (rules->shared_redis != NULL && !l->shared_budgets) {
         loader_error(l, percent.line, percent.column, "not-yet",
-                     "%s: a budget that all instances share through Redis is not there for who loads a policy by "
-                     "libbecalm alone; take budget.shared out",
+                     "%s: a budget that all instances share through Redis needs a gateway, libbecalm-curl or "
+                     "becalm exec, and libbecalm alone has no store; take budget.shared out",
                      whose);
     }
 }

@@ -112,7 +112,7 @@ static const struct field client_fields[] = {
     {"@type", NULL},
     {"common_tls_context", NULL},
     {"require_client_certificate", NULL},
-    {"require_sni", NOTE "strictSni turns away who names none of the certificates"},
+    {"require_sni", NOTE "strictSni refuses clients that name none of the certificates"},
     {"session_ticket_keys", NOTE "ticketKeysFile has other files: lines of 80 bytes in base64"},
     {"session_ticket_keys_sds_secret_config", NOTE "ticketKeysFile has the keys of all replicas"},
     {"session_timeout", NOTE "a ticket opens for three hours"},
@@ -138,11 +138,11 @@ static const struct field params_fields[] = {
 static const struct field validation_fields[] = {
     {"trusted_ca", NULL},
     {"crl", "certificates that were revoked are not known here"},
-    {"match_typed_subject_alt_names", "clients with any certificate of clientCa come in"},
-    {"match_subject_alt_names", "clients with any certificate of clientCa come in"},
-    {"verify_subject_alt_name", "clients with any certificate of clientCa come in"},
-    {"verify_certificate_spki", "clients with any certificate of clientCa come in"},
-    {"verify_certificate_hash", "clients with any certificate of clientCa come in"},
+    {"match_typed_subject_alt_names", "clients with any certificate of clientCa can connect"},
+    {"match_subject_alt_names", "clients with any certificate of clientCa can connect"},
+    {"verify_subject_alt_name", "clients with any certificate of clientCa can connect"},
+    {"verify_certificate_spki", "clients with any certificate of clientCa can connect"},
+    {"verify_certificate_hash", "clients with any certificate of clientCa can connect"},
     {NULL, NULL}};
 
 static void spoil(struct source *s, struct listener *l, const struct from *from, const char *why)
@@ -193,7 +193,7 @@ static void clients_read(struct source *s, struct listener *l, const struct tls 
         source_put_word(s, listener_keys(l), "tls.clientAuth", required ? "required" : "optional",
                         required ? &require : &ca);
     } else if (ca.node != NULL) {
-        spoil(s, l, &ca, "it is in no file, and without it everybody would come in");
+        spoil(s, l, &ca, "it is in no file, and without it every client could connect");
     } else if (required && !tls->elsewhere) {
         spoil(s, l, &require, "without a trusted_ca no certificate of a client can be verified");
     }

@@ -50,7 +50,7 @@ static void server_read(struct haproxy *in, struct section *section, const struc
         return;
     }
     if (haproxy_has(server, "backup")) {
-        source_no_equal(s, section->service, &from, "nobody is a backup; its host is left out");
+        source_no_equal(s, section->service, &from, "Becalm has no backup hosts; its host is left out");
         return;
     }
     if (address == NULL) {
@@ -177,8 +177,8 @@ void haproxy_backend_aside(struct haproxy *in, const struct section *section, co
         {"http-request", "return", "requests are passed on, not answered", true},
         {"http-request", "redirect", "requests are passed on, not answered", true},
         {"redirect", NULL, "requests are passed on, not answered", true},
-        {"http-request", "deny", "nobody is turned away by a condition", false},
-        {"http-request", "auth", "nobody is asked whether a request may pass", false},
+        {"http-request", "deny", "Becalm refuses no request by a condition", false},
+        {"http-request", "auth", "Becalm asks no other service whether a request may pass", false},
         {"cookie", NULL, "of two hosts picked at random the less busy one is used", false},
         {"stick", NULL, "of two hosts picked at random the less busy one is used", false},
         {"dispatch", NULL, "hosts are those of `server`", true},

@@ -128,13 +128,13 @@ static void aside_note(struct nginx *in, const struct yaml_node *directive, void
         const char *why;
         enum finding level;
     } rows[] = {{"rewrite", "paths are passed on as they came", FINDING_WARNING},
-                {"error_page", "an answer is passed on as it came; nobody else is asked", FINDING_WARNING},
+                {"error_page", "an answer is passed on as it came; no other service is asked", FINDING_WARNING},
                 {"if", "it is decided by a condition, which no match can have; it is left out", FINDING_WARNING},
                 {"proxy_cache", "nothing is cached", FINDING_NOTE},
                 {"proxy_cache_use_stale", "nothing is cached", FINDING_NOTE},
                 {"mirror", "requests are not copied", FINDING_NOTE},
-                {"auth_request", "nobody is asked whether a request may pass", FINDING_NOTE},
-                {"auth_basic", "nobody is asked whether a request may pass", FINDING_NOTE},
+                {"auth_request", "Becalm asks no other service whether a request may pass", FINDING_NOTE},
+                {"auth_basic", "Becalm asks no other service whether a request may pass", FINDING_NOTE},
                 {"limit_req", "clients have no rates", FINDING_NOTE},
                 {"limit_conn", "write maxConnectionsPerClient", FINDING_NOTE},
                 {NULL, NULL, FINDING_NOTE}};

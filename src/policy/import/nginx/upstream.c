@@ -47,7 +47,7 @@ static void member_read(struct nginx *in, const struct yaml_node *directive, voi
     const char *address = address_of(s, directive_text(directive, 1));
     const char *weight = nginx_parameter(directive, "weight");
     if (nginx_has_word(directive, "backup")) {
-        source_no_equal(s, m->upstream->service, &from, "nobody is a backup; its host is left out");
+        source_no_equal(s, m->upstream->service, &from, "Becalm has no backup hosts; its host is left out");
         return;
     }
     if (address == NULL) {

@@ -245,7 +245,7 @@ static void breaker_put(struct source *s, struct emit_target *rules, const struc
                                           {"fallbackDuration", NULL},
                                           {"checkPeriod", NOTE "the breaker looks at each result"},
                                           {"recoveryDuration", NOTE "a breaker lets probes through, then all calls"},
-                                          {"responseCode", NOTE "who is refused gets a 503"},
+                                          {"responseCode", NOTE "a refused request gets a 503"},
                                           {NULL, NULL}};
     const struct from expression = {source_get(block->node, "expression"), "circuitBreaker.expression", NULL};
     const struct from time = {source_get(block->node, "fallbackDuration"), "circuitBreaker.fallbackDuration", NULL};
