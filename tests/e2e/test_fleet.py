@@ -169,7 +169,8 @@ def test_a_promoted_replica_that_has_missed_writes(gateway, host, redis, relay, 
         wait_until(lambda: made.ask().status == 503 and exchanges(made) >= before + 3)
         made.expect_metric(0, "becalm_shared_degraded")
         retries, firsts = bad.count() - made.metric("becalm_calls_total"), made.metric("becalm_calls_total")
-        assert retries <= 0.2 * firsts + 60, (retries, firsts)  # at most one pot is granted twice
+        # At most one pot is granted twice: half of what the busiest second earned, which a fast machine makes large.
+        assert retries <= 0.2 * firsts + max(60, 0.1 * firsts), (retries, firsts)
     finally:
         replica.stop()
 

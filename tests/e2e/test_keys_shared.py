@@ -278,6 +278,19 @@ def test_a_client_that_leaves_while_the_store_is_asked_leaves_no_key(three, redi
         relay.close()
 
 
+def test_a_key_in_flight_is_written_again_with_the_next_connection(three, redis):
+    """Not only when its lease is due: a store that was emptied meanwhile knows at once that somebody is at it."""
+    (a,), host = three(count=1, keys={"lease": "600s"})
+    go = threading.Event()
+    host.on("/charge", Reply(201, b"late", when=go.is_set))
+    with ask_and_wait(a, host) as wire:
+        redis.kill()
+        redis.start()
+        wait_until(lambda: b":k:" in redis.says("KEYS", "becalm:*"), what=a.log)
+        go.set()
+        assert wire.answer("POST").body == b"late"
+
+
 def test_ends_are_told_when_the_store_is_back(three, redis):
     (a, b), host = three(count=2, keys={"lease": "1s"})
     go = threading.Event()
