@@ -8,6 +8,7 @@ import subprocess
 import threading
 
 import pytest
+from certs import Authority
 from conftest import PROGRAM, free_port, policy_of, wait_until
 from host_h2 import HostH2
 from http2 import Http2
@@ -93,6 +94,19 @@ def test_tls_reload__what_is_asked_of_clients_changes_with_the_policy_alone(gate
     wait_until(lambda: not comes_in())
     edge.reload(policy(less))
     wait_until(comes_in)
+
+
+def test_tls_reload__whether_hosts_are_verified_changes_with_the_policy_alone(gateway, host, authority, tmp_path):
+    this = host(tls=Authority(tmp_path / "stranger", "somebody else").issue().server())
+
+    def policy(verify):
+        return policy_of([this], "pool: {idle: 0s}", f"tls: {{ca: {authority.cert}, verify: {verify}}}\nmaxRetries: 0")
+
+    edge = gateway(policy("none"))
+    assert edge.ask().status == 200
+    for verify, status in (("full", 502), ("none", 200)):
+        edge.reload(policy(verify))
+        wait_until(lambda want=status: edge.ask().status == want)
 
 
 def test_tls_reload__a_bad_certificate_keeps_the_one_before_and_says_where(gateway, host, authority):
