@@ -41,7 +41,7 @@ struct admin_place {
     struct log_source *log;
     const struct history *history;
     uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* those that it is connected to */
-    void (*fleet)(struct control *, struct buffer *);                            /* writes who shares them, as JSON */
+    void (*fleet)(struct control *, struct buffer *); /* writes the processes that share them, as JSON */
     /* Of the host of a service with this address. False: it is not checked. */
     bool (*health)(struct control *, const char *service, const union address_socket *, struct admin_health *);
     const char *name; /* for diagnostics */
@@ -56,13 +56,13 @@ void admin_free(struct admin *);
 /* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
  * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
-/* Moves to what was prepared, or forgets it. Who came by another address than the present one is sent away. */
+/* Moves to what was prepared, or forgets it. Connections to another address than the present one are closed. */
 void admin_settle(struct admin *, bool use);
 
-/* Ends faults on order whose time is over, and says so. Once a second will do: nobody is hit by them any more. */
+/* Ends faults on order whose time is over, and logs it. Once a second is enough: they hit no call any more. */
 void admin_faults_expire(struct admin *);
 
-/* There is a new second in the history: tells everybody who follows /api/events. */
+/* There is a new second in the history: sends it to all clients that follow /api/events. */
 void admin_tell(struct admin *);
 
 #endif

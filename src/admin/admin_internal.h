@@ -21,7 +21,7 @@
 #define ADMIN_PAGE_MAX   (64u * 1024 * 1024)
 #define ADMIN_NAME_MAX   129u /* as long as the policy lets names be, and a zero */
 
-#define ADMIN_STREAMS_MAX 16u /* who follow /api/events at a time: the others have to ask */
+#define ADMIN_STREAMS_MAX 16u /* clients that follow /api/events at a time: others must poll */
 
 struct admin_conn;
 struct admin_listener;
@@ -123,7 +123,7 @@ void admin_history(struct admin *, const struct admin_request *, struct admin_an
 void admin_sample(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_events(struct admin *, const struct admin_request *, struct admin_answer *);
 
-/* The dashboard: its page, for who asks for HTML, and what that loads. */
+/* The dashboard: its page, for clients that ask for HTML, and the files that it loads. */
 bool admin_wants_html(const struct admin_request *);
 void admin_dashboard(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_asset(struct admin *, const struct admin_request *, struct admin_answer *);

@@ -48,7 +48,7 @@ struct cli_command {
     const struct cli_command *subcommands; /* NULL: none. With them, `run` and `options` are not looked at */
     enum cli_complete complete;            /* of its plain arguments */
     const char *words;
-    bool passes_on; /* its plain arguments are a command line of somebody else: the first ends the options */
+    bool passes_on; /* its plain arguments are the command line of another program: the first ends the options */
     int failure;    /* the exit code of its own failures and of wrong usage; 0: 1 and 2 */
     int (*run)(const struct cli_command *command, const struct cli_args *args);
 };

@@ -18,7 +18,7 @@ struct key_desk_options {
     struct loop *loop;
     struct keyring *keyring;
     bool (*find)(void *self, const char *host, union address_socket *); /* as that of struct redis_options */
-    void (*note)(void *self, const char *why);                          /* likewise */
+    void (*note)(void *self, const char *why);                          /* as that of struct redis_options */
     /* What became of an order: NULL, or why nothing did. */
     void (*ordered)(void *self, const unsigned char id[STORE_ID], const char *why);
     /* The store has forgotten so many keys that are done at most once; `told`: it knows them again. */

@@ -15,7 +15,7 @@ struct key_done {
     unsigned char id[STORE_ID];
     unsigned char guard[STORE_ID];
     unsigned char fingerprint[STORE_HASH];
-    uint32_t status;   /* of its answer; 0: nobody knows what became of it */
+    uint32_t status;   /* of its answer; 0: the outcome is unknown */
     uint64_t number;   /* which end of this process it was, as the store counts them */
     becalm_ns until;   /* the end of its time */
     const char *where; /* "service/endpoint" of one that is held; copied */

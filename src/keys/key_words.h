@@ -5,7 +5,7 @@
 /* What Redis knows an idempotency key by, all in one slot of a cluster:
  *
  *   becalm:{FLEET}:k:ID      its record
- *   becalm:{FLEET}:g:GUARD   its guard: which record has this key and payload, whoever asks
+ *   becalm:{FLEET}:g:GUARD   its guard: the id of the record with this key and payload, of any client
  *   becalm:{FLEET}:held      the keys that are held, by the end of their time
  *   becalm:{FLEET}:era       which run of the server they are in, and until when it does not trust itself
  *   becalm:{FLEET}:e:NAME    how many keys a process has ended: key_memory.h
@@ -28,7 +28,7 @@ struct key_names {
 /* The number of keys, the keys, what is asked, which run of the server that is for, the lease. False: no memory. */
 bool key_words(struct redis_command *, struct key_names *, const char *what);
 
-/* So often at least everybody is heard of: three times in a lease. */
+/* How often each gateway renews its keys: three times in a lease. */
 becalm_ns key_patience(const struct keyring *);
 
 #define KEY_HEX (2 * STORE_ID + 1)

@@ -24,7 +24,7 @@ struct keyring {
     struct key_memory *memory; /* outlives changes of all but place, name space and secret */
     becalm_ns ttl;
     becalm_ns timeout;
-    becalm_ns lease; /* who holds a key is heard of at least three times in it */
+    becalm_ns lease; /* the gateway that holds a key renews it at least three times in it */
     uint64_t max_answer;
     uint32_t replicas; /* so many must have an enforced key before its call is made */
     enum becalm_keys_away away;

@@ -30,7 +30,7 @@ const char *seals_read(struct seals *, const char *text);
 /* Adds the sealed text to *out, by the first key. False: no memory. */
 bool seal_close(const struct seals *, struct becalm_text plain, struct becalm_text id, struct bytes *out);
 
-/* Adds the text that was sealed. False: nobody has that key, or it is not what was sealed for this id. */
+/* Adds the text that was sealed. False: the keyring has no such key, or the text was not sealed for this id. */
 bool seal_open(const struct seals *, struct becalm_text name, struct becalm_text sealed, struct becalm_text id,
                struct bytes *out);
 

@@ -19,7 +19,7 @@
 
 #include <becalm/http.h>
 
-#define STORE_HASH  32u /* SHA-256: nobody can make two requests collide on purpose */
+#define STORE_HASH  32u /* SHA-256: two requests can't be made to collide on purpose */
 #define STORE_WHERE 96u
 #define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
 
@@ -30,16 +30,16 @@ struct store_key {
     unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint, not of the client */
     unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
     unsigned char scope[STORE_HASH];       /* whose it is */
-    uint64_t peer;                         /* who asked: see peer.h */
+    uint64_t peer;                         /* the client: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
     struct store_hold *hold;               /* likewise, of a store over a network; NULL: the one in memory has it */
     const struct store_key *older; /* the same by the secret before; read by begin() alone. NULL: there is none */
-    struct becalm_text service;    /* these two only for who looks; they live as long as the key is held */
+    struct becalm_text service;    /* these two are for display only; they live as long as the key is held */
     struct becalm_text endpoint;
     bool once; /* enforced */
 };
 
-/* All hashes are keyed, so that who sees one, in a page or in a store, can't guess what was asked. */
+/* All hashes are keyed, so that a reader of a page or of a store can't guess the request from its hash. */
 struct store_secret {
     unsigned char bytes[STORE_HASH];
 };
@@ -77,7 +77,7 @@ struct store_result {
     struct becalm_text body;
 };
 
-/* A stored one, which all who ask for it share; one block of memory. */
+/* A stored answer, shared by all requests that ask for it; one block of memory. */
 struct store_answer {
     BECALM_ATOMIC(uint32_t) holders;
     uint32_t status;
@@ -86,14 +86,14 @@ struct store_answer {
     char bytes[]; /* fields, then body */
 };
 
-/* Gives it back; it is freed when nobody has it. Takes NULL. */
+/* Gives it back; the last one frees it. Takes NULL. */
 void store_answer_free(struct store_answer *);
 
 enum store_verdict {
-    STORE_BEGUN,       /* nobody had it: make the call, then store_end() it exactly once */
+    STORE_BEGUN,       /* the key is new: make the call, then store_end() it exactly once */
     STORE_ANSWERED,    /* the stored answer is in ask->answer: store_answer_free() it */
     STORE_IN_FLIGHT,   /* 409 */
-    STORE_HELD,        /* it was sent and nobody knows what became of it: 409 */
+    STORE_HELD,        /* it was sent and its outcome is unknown: 409 */
     STORE_ANSWER_LOST, /* it was done, but its answer was too large to be kept; ask->status is what it was: 409 */
     STORE_MISMATCH,    /* another payload: 422 */
     STORE_OTHER_SCOPE, /* `once`: the same payload, but under another scope: 422 */
@@ -110,7 +110,7 @@ enum store_ending {
     STORE_END_ANSWER,  /* with an answer, which is kept; one that is too large is lost, or released if not `once` */
     STORE_END_RELEASE, /* as if it had never begun */
     STORE_END_LOST,    /* `once`: it was done, and its answer can't be kept */
-    STORE_END_UNKNOWN  /* `once`: it was sent, and nobody knows what became of it: held until its time is over */
+    STORE_END_UNKNOWN  /* `once`: it was sent, and its outcome is unknown: held until its time is over */
 };
 
 struct store_end {
@@ -121,10 +121,10 @@ struct store_end {
 /* A question, and where its answer goes. It stays where it is until the answer is there. */
 struct store_ask {
     enum store_verdict verdict;
-    struct store_answer *answer;      /* STORE_ANSWERED; else NULL */
-    uint32_t status;                  /* STORE_ANSWER_LOST */
-    becalm_ns wait;                   /* STORE_FORGOT */
-    uint64_t fence;                   /* STORE_BEGUN: higher than that of each beginning before; 0: nobody counts */
+    struct store_answer *answer; /* STORE_ANSWERED; else NULL */
+    uint32_t status;             /* STORE_ANSWER_LOST */
+    becalm_ns wait;              /* STORE_FORGOT */
+    uint64_t fence; /* STORE_BEGUN: higher than that of each beginning before; 0: this store does not count */
     void (*then)(struct store_ask *); /* after STORE_LATER: called once, on the thread that asked */
     void *data;                       /* the asker's own */
 };
@@ -135,7 +135,7 @@ struct store_settings {
     uint64_t max_bytes; /* of answers */
 };
 
-/* A key that is held, for who looks after it: never the key itself. */
+/* A held key as operators see it: never the key itself. */
 struct store_held {
     unsigned char id[STORE_ID];
     becalm_ns since;
@@ -176,7 +176,7 @@ static inline void store_end(struct store *store, const struct store_key *key, b
     store->end(store, key, now, end);
 }
 
-/* After STORE_LATER, and before ask->then(): nobody wants to know any more. */
+/* After STORE_LATER, and before ask->then(): the caller no longer wants the answer. */
 static inline void store_cancel(struct store *store, const struct store_key *key)
 {
     store->cancel(store, key);

@@ -36,7 +36,7 @@ struct graph_hop {
     struct graph_time time;
     struct graph_time once; /* of a call without retries */
     becalm_ns parked;       /* the longest that a call waits for a host to accept connections; 0: it does not */
-    becalm_ns unwritten; /* how long an attempt may take where nobody has written that; 0: somebody has, everywhere */
+    becalm_ns unwritten; /* how long an attempt may take where the policy sets no timeout; 0: it sets one everywhere */
 };
 
 struct graph_edge {
@@ -51,7 +51,7 @@ struct graph_node {
     uint32_t hop;   /* its first declaration; GRAPH_NONE */
     uint32_t edges; /* its first edge; those of a node stand together */
     uint32_t edge_count;
-    bool called; /* by somebody in the graph */
+    bool called; /* by a service in the graph */
     bool root;   /* clients call it */
     bool below;  /* some hop below it retries */
 

@@ -34,7 +34,7 @@ struct loader {
 struct space {
     const struct schema *schema;
     void *base;
-    struct becalm_origin *origins; /* by the key's position; NULL: nobody asks */
+    struct becalm_origin *origins; /* by the key's position; NULL: not wanted */
 };
 
 /* One mapping of the file: the keys that it may have. */
@@ -43,7 +43,7 @@ struct place {
     uint32_t space_count;
     enum becalm_origin_level level;
     const char *what;          /* "a service", for messages */
-    const char *const *beside; /* keys that somebody else reads; NULL or ends with NULL */
+    const char *const *beside; /* keys that another function reads; NULL or ends with NULL */
     const char *manual;        /* the page that lists its keys; NULL: becalm.yaml(5) */
 };
 

@@ -26,7 +26,7 @@ enum schema_type {
     TYPE_METHOD,        /* const char *: match.method */
     TYPE_KEY_SCOPE,     /* const char *: keyScope */
     TYPE_CLIENT_KEY,    /* const char *: clientKey */
-    TYPE_REDIS,         /* const char *: budget.shared.redis, for who knows shared budgets */
+    TYPE_REDIS,         /* const char *: budget.shared.redis, for drivers that know shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_HOSTS,         /* the same, of addresses and of https://name; const char *const * of a struct becalm_service */
     TYPE_LISTEN,        /* addresses, each alone or in a mapping with what is spoken there: struct becalm_settings */

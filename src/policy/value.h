@@ -30,7 +30,7 @@ bool value_rate(const char *text, uint64_t *milli);
  * network, and that is to be written out. */
 bool value_address(const char *text);
 bool value_address_of_host(const char *text);     /* one of these that can be called: its port is not 0 */
-bool value_address_is_loopback(const char *text); /* of an address, not of a name: nobody else can reach it */
+bool value_address_is_loopback(const char *text); /* of an address, not of a name: no other machine can reach it */
 bool value_address_is_name(const char *text);     /* one of these, and host is neither an IP address nor a path */
 
 bool value_https(const char *text); /* https://host or https://host:port, and nothing behind it */

@@ -52,13 +52,13 @@ struct crowd {
 };
 
 void crowd_init(struct crowd *, crowd_price_fn *);
-void crowd_free(struct crowd *); /* everybody has left */
+void crowd_free(struct crowd *); /* when it has no members left */
 
 /* False: no memory. */
 bool crowd_join(struct crowd *, struct crowd_member *, uint64_t identity);
 void crowd_leave(struct crowd *, struct crowd_member *);
 
-/* The highest level that has a group, plus 1; 0: nobody is here. */
+/* The highest level that has a group, plus 1; 0: the crowd is empty. */
 static inline uint32_t crowd_top(const struct crowd *crowd)
 {
     return crowd->used == 0 ? 0 : 32u - (uint32_t)__builtin_clz(crowd->used);

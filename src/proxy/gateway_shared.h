@@ -12,13 +12,13 @@
 #include "worker.h"
 
 #include "fault/fault_book.h"
+#include "join/join.h"
 #include "journal/exporter.h"
 #include "journal/log.h"
 #include "journal/strangers.h"
 #include "keys/store_redis.h"
 #include "loop/listen.h"
 #include "meter/metrics.h"
-#include "join/join.h"
 #include "origin/peer.h"
 
 #include <pthread.h>
@@ -113,13 +113,13 @@ enum gateway_once {
 void gateway_tell_once(struct worker *, enum gateway_once, const char *message, const char *remedy,
                        struct becalm_text peer);
 
-/* Who this gateway is. */
+/* The identity of this gateway. */
 void gateway_name(struct gateway *, const unsigned char random[GATEWAY_ID_BYTES]);
 
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: a call waits at worker n */
 void gateway_order_all(struct gateway *, unsigned orders);
-/* A request belongs to no service: counts it, and says so if nobody has asked for this host before. */
+/* A request belongs to no service: counts it, and logs the first request for each such host. */
 void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);
 /* A request is passed on to a host that no service names: counts it, and says so of the first one for this host. */
 void gateway_passed(struct worker *, struct becalm_text host, struct becalm_text peer);

@@ -18,7 +18,7 @@ struct listener {
 
 /* The worker's listeners become those that its snapshot names. */
 void listeners_update(struct worker *);
-/* Takes in who is waiting already, then closes. */
+/* Accepts the connections that wait already, then closes. */
 void listeners_close(struct worker *);
 
 #endif

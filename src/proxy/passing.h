@@ -27,11 +27,11 @@ struct passing_name {
 /* Reads "Name.example:8080", "[::1]:80"; no port is 80. False: nothing that can be looked up. */
 bool passing_name_read(struct becalm_text authority, struct passing_name *);
 
-/* Is the name an address itself? Then nobody has to resolve it. */
+/* Is the name an address itself? Then it needs no resolver. */
 bool passing_literal(const struct passing_name *, union address_socket *);
 
-/* Is it an address that a pattern does not let anybody reach: this machine's own, a link's (as of cloud metadata),
- * nobody's or everybody's? */
+/* Is it an address that no pattern allows: loopback, link-local (as of cloud metadata), unspecified, multicast or
+ * broadcast? */
 bool passing_guards(const union address_socket *);
 
 enum passing_found {
@@ -58,7 +58,7 @@ struct passing {
     pthread_mutex_t lock; /* held for the time of a look-up */
     struct passing_host *hosts;
     uint32_t count;
-    void (*ask)(void *asker); /* NULL: nobody resolves names (any more) */
+    void (*ask)(void *asker); /* NULL: there is no resolver (any more) */
     void *asker;
 };
 

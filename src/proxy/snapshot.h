@@ -30,7 +30,7 @@ struct waiting {
     _Alignas(64) struct becalm_queue queue;
     struct state *state;   /* whose gate it is */
     struct waiting *next;  /* of the worker's queues in which calls wait */
-    struct waiting **link; /* NULL: nobody is */
+    struct waiting **link; /* NULL: none is */
     uint64_t looked;       /* by which order the worker last looked here */
 };
 
@@ -59,7 +59,8 @@ struct snapshot_target {
     uint32_t service_index;
     struct state *state;
     struct meters *meters;
-    const struct snapshot_target *fallback; /* who is asked instead, by its service's own rules; NULL: nobody */
+    const struct snapshot_target
+        *fallback; /* the target that is asked instead, by its service's own rules; NULL: none */
 };
 
 struct snapshot_host {

@@ -62,7 +62,7 @@ enum worker_order {
     WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
     WORKER_ROOMED = 1 << 8,   /* all others have looked for one */
     WORKER_SHRINK = 1 << 9,   /* too much is waiting, and the largest buffer is here */
-    WORKER_FAULTS = 1 << 10,  /* a fault is over: who is held by it goes on */
+    WORKER_FAULTS = 1 << 10,  /* a fault is over: calls that it held continue */
     WORKER_NAMES = 1 << 11    /* names of hosts that no service names have been resolved */
 };
 

@@ -27,7 +27,7 @@ void leases_bind_begin(struct leases *);
 bool leases_bind(struct leases *, const char *name, struct becalm_lease *, const struct becalm_lease_policy *);
 void leases_bind_end(struct leases *);
 
-/* Its connection, for display and for others who use it. */
+/* Its connection, for display and for other users of the same Redis. */
 struct redis *leases_redis(const struct leases *);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BECALM_REDIS_PLACE_H
 #define BECALM_REDIS_PLACE_H
 
-/* Where a Redis is, and who we are there. */
+/* The address of a Redis, and our user and password there. */
 
 #include "loop/address.h"
 

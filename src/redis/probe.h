@@ -23,7 +23,7 @@ struct redis_probe {
 /* `keys`: also what idempotency keys need. False: no memory, no descriptors. */
 bool redis_probe(const struct redis_site *, const char *fleet, bool keys, bool replicas, struct redis_probe *);
 
-/* For who may wait: an address of a host, by the system's resolver. As redis_options.find takes it. */
+/* For programs that may block: an address of a host, by the system's resolver. As redis_options.find takes it. */
 bool redis_find_waiting(void *self, const char *host, union address_socket *);
 
 #endif

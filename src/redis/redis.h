@@ -27,7 +27,7 @@ struct redis_command {
     struct bytes words;
     uint32_t count;
     becalm_ns sent_at;
-    uint32_t ahead; /* replies that are due before its own, and are nobody's */
+    uint32_t ahead; /* replies that are due before its own, and are ignored */
     bool whole;     /* sent with the script's text */
     /* NULL: the connection was lost, and nobody knows whether it was carried out. The reply lasts until this returns.
      * It may send, and free itself, but not redis_free(). */
@@ -41,7 +41,7 @@ enum redis_state {
     REDIS_AWAY,       /* waits until it may connect again */
     REDIS_ASKING,     /* a Sentinel for the server */
     REDIS_CONNECTING, /* also the handshake of TLS */
-    REDIS_GREETING,   /* says who it is; no command is sent before the server has answered to that */
+    REDIS_GREETING,   /* authenticates; no command is sent before the server has answered to that */
     REDIS_UP
 };
 
@@ -89,7 +89,7 @@ extern const becalm_ns redis_bounds[5];
 
 struct redis;
 
-/* Who uses it. Both may be NULL. */
+/* The user of the connection. Both may be NULL. */
 struct redis_user {
     void (*up)(struct redis_user *);   /* commands may be sent */
     void (*lost)(struct redis_user *); /* after `done` of all that were on their way */
@@ -144,7 +144,7 @@ bool redis_waits(const struct redis *);
 /* Does it answer well: up, and not lost since the last redis_good()? */
 bool redis_is_good(const struct redis *);
 const char *redis_error(const struct redis *); /* why it was last lost; "" before */
-const char *redis_host(const struct redis *);  /* who is connected to, or was last; "" before */
+const char *redis_host(const struct redis *);  /* the server that is connected, or was last; "" before */
 /* The name of this run of the server, from the moment when the connection is up: another one after each start. "": it
  * was not asked for, or is not told. */
 const char *redis_run(const struct redis *);

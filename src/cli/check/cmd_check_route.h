@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-/* Tells it for each of the configs. Returns the exit code: 1 if the request comes to nobody in any of them. */
+/* Tells it for each of the configs. Returns the exit code: 1 if the request has no route in any of them. */
 int check_route(const struct cli_command *, const struct cli_args *, struct becalm_config *const *configs,
                 uint32_t count);
 

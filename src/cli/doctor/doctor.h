@@ -35,7 +35,7 @@ void doctor_say(struct doctor *, enum doctor_grade, const char *topic, const cha
 /* doctor_machine.c: descriptors, CPUs, memory, clock, kernel. */
 void doctor_machine(struct doctor *);
 
-/* doctor_ports.c: the addresses that the policy listens on, and who has them. */
+/* doctor_ports.c: the addresses that the policy listens on, and the processes that have them. */
 void doctor_ports(struct doctor *);
 
 /* doctor_hosts.c: the names and hosts of services. */

@@ -45,7 +45,8 @@ struct dialect {
      * other dialect has. It reports nothing. */
     bool (*recognises)(const struct object *);
 
-    /* Reads all of them. Also what nobody recognises comes here, if the dialect stands on the command line: pieces. */
+    /* Reads all of them. Objects that no dialect recognises come here, too, if the dialect stands on the command line.
+     */
     void (*read)(struct source *, const struct objects *);
 
     /* For what is not YAML; NULL if it is. Does the text look like mine? And the tree of it: NULL after an error. */

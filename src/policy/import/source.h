@@ -2,7 +2,7 @@
 #ifndef BECALM_IMPORT_SOURCE_H
 #define BECALM_IMPORT_SOURCE_H
 
-/* Reading somebody else's configuration: typed values with diagnostics that point into their file, and the way from
+/* Reading another system's configuration: typed values with diagnostics that point into their file, and the way from
  * there into the policy. Nothing is dropped silently: what is read becomes a key, what means the same without a key is
  * known by name, and the rest is a warning and a comment. */
 

@@ -43,7 +43,7 @@ struct lint_report {
     uint32_t room;
     uint32_t silenced; /* of them */
     bool no_memory;    /* some findings were lost */
-    bool cut;          /* there are more: not everything was judged, so nobody may call it fine */
+    bool cut;          /* there are more: not everything was judged, so it must not be called fine */
 };
 
 /* Judges all files by all rules; findings of rules that a file silences are marked. The report is sorted by file and

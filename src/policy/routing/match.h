@@ -19,7 +19,7 @@ bool match_meets(const struct becalm_match *, const struct becalm_match *);
 /* The match that fits what both fit. False: nothing does, or no match can say it (two headers). Texts are borrowed. */
 bool match_common(const struct becalm_match *, const struct becalm_match *, struct becalm_match *common);
 
-/* Which of two that fit the same request wins: below 0 for the first. 0: who stands first in the file. */
+/* Which of two that fit the same request wins: below 0 for the first. 0: the first in the file. */
 int match_compare(const struct becalm_match *, const struct becalm_match *);
 
 /* "POST shop.example/pay/..." for sentences; cut at `size`. */

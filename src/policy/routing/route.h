@@ -46,7 +46,7 @@ struct route {
     uint32_t endpoint;                         /* index in the service, or ROUTE_NONE: its own rules */
     const struct becalm_match *match;          /* of the service, which the request fits; NULL: there is none */
     const struct becalm_match *endpoint_match; /* likewise */
-    bool bad_path;  /* the path has .. segments or bad escapes, so that it belongs to nobody: 400 */
+    bool bad_path;  /* the path has .. segments or bad escapes, so that it has no route: 400 */
     bool ambiguous; /* the path as it came leads here, and its resolved form elsewhere: 400 */
 };
 

@@ -7,7 +7,7 @@
 
 #include "policy/loader.h"
 
-/* The role of who asks a service: that of its listeners, which must agree. */
+/* The role in which a service is called: that of its listeners, which must agree. */
 enum becalm_role listen_service_role(struct loader *, const struct becalm_service *);
 /* Puts the listeners of all services behind those of the settings. `written`: where `listen` stands; NULL: nowhere. */
 bool listen_gather(struct loader *, const struct yaml_node *written);

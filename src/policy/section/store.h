@@ -9,7 +9,7 @@
 /* After the settings were read: what must be right together. */
 void store_check(struct loader *, struct becalm_settings *, const struct yaml_node *root);
 
-/* A shared budget whose store nobody wrote is in the one of the settings. */
+/* A shared budget without a store of its own uses that of the settings. */
 void store_inherit(struct loader *, struct becalm_rules *, const char *whose);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Is it one of them? `node` is what the file says of it. */
 bool unlisted_is(const struct yaml_node *node);
-/* What nobody has written for such a service itself: calls pass, and nothing is learned of one host for another. */
+/* The defaults of such a service: calls pass, and nothing is learned of one host for another. */
 void unlisted_rules(struct becalm_rules *);
 /* The keys that it can't have, and its host, "*". */
 void unlisted_settle(struct loader *, struct becalm_service *, const struct yaml_node *key,

@@ -22,7 +22,7 @@ struct worker;
 struct tls_context;
 struct client_h2;
 
-/* Who has taken over all of a connection: a tunnel, which embeds this. */
+/* The new owner of a whole connection: a tunnel, which embeds this. */
 struct client_taker {
     const struct client_taker_ops *ops;
 };
@@ -94,7 +94,7 @@ struct client {
 /* malloc() has a class for this, and idle connections are mostly this. */
 _Static_assert(sizeof(void *) != 8 || sizeof(struct client) <= 248, "an idle connection costs at most 256 bytes");
 
-/* Who it is by its address: see peer.h. */
+/* The client's identity by its address: see peer.h. */
 static inline uint64_t client_identity(const struct client *client)
 {
     return client->member.group->node.key;
@@ -128,7 +128,7 @@ bool client_answer(struct client *, const struct draft *, struct becalm_text bod
 bool client_blocked(const struct client *);
 
 void client_close(struct client *);
-/* Breaks the connection off so that nobody takes what was sent for a whole answer. */
+/* Resets the connection, so that the client can't mistake what was sent for a complete answer. */
 void client_abort(struct client *);
 
 /* It has a place: its request is read. */
@@ -141,7 +141,8 @@ struct becalm_text client_refusal(const struct client *, struct draft *, char *r
 void client_goodbye(struct client *);
 /* Answers what never became an exchange; the connection ends with it. */
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
-/* Closes it now, for another one. Who is in the middle of something is told why, as far as its socket takes that. */
+/* Closes it now, to make room for another one. A client in the middle of a request is told why, if its socket takes
+ * that without waiting. */
 void client_displace(struct client *, const char *reason, const char *what);
 /* What it would lose by that: for its crowd. */
 enum price client_price(struct crowd_member *, becalm_ns *since);

@@ -47,14 +47,14 @@ struct host_failure {
     int error;        /* CONNECT: an errno */
     bool untried;     /* CONNECT: there was not even a try */
     bool unsent;      /* no byte of the request was read at the host, and none will be */
-    bool stale;       /* the connection had been used before and was dead: that is nobody's failure */
+    bool stale;       /* a pooled connection was dead: this is not a failure of the host */
     bool reset;       /* HTTP/2: the host has reset the stream, with `code` */
     uint32_t code;
 };
 
 /* Whose connection it is from now on. */
 struct host_owner {
-    struct upstream **own; /* the idle ones of this owner; NULL: it is nobody's */
+    struct upstream **own; /* the idle ones of this owner; NULL: it has no owner */
     uint32_t *count; /* how many the owner's client has, by all of its connections; NULL: it can't log in by them */
 };
 
@@ -96,7 +96,7 @@ struct host_h1 {
     bool chunks;         /* the request's body is sent in chunks */
     bool said;           /* all of the request is written, or waits */
     bool wrote;          /* a byte of it may have reached the host */
-    bool unread;         /* but nobody has read it there, and nobody will */
+    bool unread;         /* but the host has not read it, and never will */
     bool heard;          /* a byte of the answer has come */
     bool blank;          /* and an empty line before its head: one is left out */
     bool answers;        /* its head is through */

@@ -30,7 +30,7 @@ struct upstream {
     struct wire wire;   /* first */
     struct timer timer; /* connecting: its timeout; idle: when it is closed */
     struct upstream_host *host;
-    struct host_stream *stream; /* whose it is; NULL while idle, shared or nobody's */
+    struct host_stream *stream; /* the stream that uses it; NULL while idle, shared or without an owner */
     struct host_h2 *h2;         /* SHARED, LEAVING: what it speaks */
     struct host_owner owner;    /* OWNED: whose it is. `own` is what points to this one */
     struct upstream *own_next;  /* OWNED: among those of its owner */
@@ -41,10 +41,10 @@ struct upstream {
     enum upstream_state state;
     bool only_h1; /* HTTP/2 is not offered */
     bool reused;
-    uint8_t personal; /* why it is never for anybody but its owner: bits of UPSTREAM_LOGIN and UPSTREAM_INTRODUCED */
+    uint8_t personal; /* why only its owner may use it: bits of UPSTREAM_LOGIN and UPSTREAM_INTRODUCED */
 };
 
-#define UPSTREAM_LOGIN      1u /* somebody has logged in by it, or may have: see login.h */
+#define UPSTREAM_LOGIN      1u /* its client has logged in by it, or may have: see login.h */
 #define UPSTREAM_INTRODUCED 2u /* it began with a header of the PROXY protocol that names its client */
 
 struct upstream_list {
@@ -98,7 +98,7 @@ struct upstream_host {
     struct upstream *dialing;    /* being connected */
     struct host_stream *waiting; /* for a connection, in order */
     struct host_stream **last_waiting;
-    struct task serve; /* the line: later, when nobody is in the middle of an answer */
+    struct task serve; /* serves the line later, when no caller up the stack is in the middle of an answer */
     struct timer busy; /* armed: its Unix socket's backlog was full, and is asked again when this fires */
     const char *rule;  /* of HTTP/1 that it broke, as it was logged last, and when: not the same again in a second */
     becalm_ns rule_at;
@@ -134,7 +134,7 @@ void upstream_keep_for(struct upstream *, becalm_ns);
  * before its system acknowledges anything; such a program could never have answered. */
 enum upstream_fate {
     UPSTREAM_FATE_OPEN,   /* neither acknowledged nor refused yet: ask again */
-    UPSTREAM_FATE_UNREAD, /* the host's system has refused them: nobody has read them */
+    UPSTREAM_FATE_UNREAD, /* the host's kernel has refused them: no process has read them */
     UPSTREAM_FATE_UNKNOWN /* the host may have them; always so of a Unix socket */
 };
 enum upstream_fate upstream_fate(const struct upstream *, size_t written);

@@ -138,7 +138,7 @@ static inline bool alive(struct upstream *upstream)
     return wire_peek(&upstream->wire) == WIRE_QUIET;
 }
 
-/* Who wanted the connection is told, if it is still there. */
+/* Tells the stream that wanted the connection, if it is still there. */
 static inline void tell_failed(struct host_stream *stream, const struct host_failure *failure)
 {
     if (stream != NULL) {
