@@ -47,6 +47,12 @@ def test_import_tls__with_tls_on_one_port_all_ports_are_written(becalm):
     assert [each["address"] for each in got] == ["0.0.0.0:443", "10.0.0.1:80"] and "tls" not in got[1]
 
 
+@pytest.mark.parametrize("lost", ["mode: PASSTHROUGH", "mode: ISTIO_MUTUAL", f"mode: MUTUAL, {FILES}", "mode: SIMPLE"])
+def test_import_tls__a_port_whose_tls_is_lost_is_never_opened_without_it(becalm, lost):
+    got, said = listen(becalm, server(f"mode: SIMPLE, {FILES}") + ", " + server(lost, port=8443), "--strict", code=1)
+    assert [each["address"] for each in got] == ["0.0.0.0:443"] and "its port is left out" in said
+
+
 @pytest.mark.parametrize("mode, auth", [("MUTUAL", "required"), ("OPTIONAL_MUTUAL", "optional")])
 def test_import_tls__a_gateway_that_asks_for_certificates_asks_for_them(becalm, mode, auth):
     got, _ = listen(becalm, server(f"mode: {mode}, {FILES}, caCertificates: ca.pem"), "--strict")
@@ -210,6 +216,13 @@ def test_import_tls__names_of_chains_are_names_of_certificates(becalm):
 def test_import_tls__a_listener_whose_files_are_not_known_is_left_out(becalm, chains, words):
     policy, said = envoy(becalm, chains, "--strict", code=1)
     assert "listen" not in policy and words in said
+
+
+def test_import_tls__an_address_of_envoy_whose_tls_is_lost_is_never_opened_without_it(becalm):
+    other = f"{{name: m, address: {{socket_address: {{address: 0.0.0.0, port_value: 9443}}}}, filter_chains: [{chain('tls_certificate_sds_secret_configs: [{name: x}]')}]}}"
+    first = f"{{name: l, address: {{socket_address: {{address: 0.0.0.0, port_value: 8443}}}}, filter_chains: [{chain(CERTIFICATE)}]}}"
+    policy, said = imported(becalm, LISTENERS.replace("LISTENERS", f"{first}, {other}").replace("MORE", ""), "--strict", code=1)
+    assert [each["address"] for each in policy["listen"]] == ["0.0.0.0:8443"] and "its address is left out" in said
 
 
 @pytest.mark.parametrize(
