@@ -161,6 +161,64 @@ void forwarded_add(struct draft *draft, const struct origin *origin, enum becalm
     }
 }
 
+static uint16_t what_of(enum becalm_forwarded which, bool tls)
+{
+    return (uint16_t)((unsigned)which << 2 | (unsigned)tls << 1 | 1);
+}
+
+/* Writes them down, in place of others. */
+static __attribute__((noinline)) void lines_make(struct forwarded_lines *lines, const struct origin *origin,
+                                                 enum becalm_forwarded which, struct becalm_text authority)
+{
+    char room[FORWARDED_AUTHORITY + ELEMENT_ROOM];
+    struct draft draft;
+    struct origin stranger = *origin; /* nothing that a peer says is in them */
+    struct text_sink out = {.at = lines->text, .size = sizeof lines->text};
+    stranger.trusted = false;
+    draft_begin(&draft, room, sizeof room);
+    forwarded_add(&draft, &stranger, which, authority);
+    for (uint32_t i = 0; i < draft.count; i++) {
+        text_put(&out, draft.added[i].name);
+        text_put_chars(&out, ": ");
+        text_put(&out, draft.added[i].value);
+        text_put_chars(&out, "\r\n");
+    }
+    BECALM_ASSERT(!out.full && !draft.values.full);
+    lines->ip = origin->ip;
+    lines->what = what_of(which, origin->tls);
+    lines->length = (uint16_t)out.length;
+    lines->authority_length = (uint32_t)authority.length;
+    memcpy(lines->authority, authority.at == NULL ? "" : authority.at, authority.length);
+}
+
+static bool lines_are(const struct forwarded_lines *lines, const struct origin *origin, enum becalm_forwarded which,
+                      struct becalm_text authority)
+{
+    return lines->what == what_of(which, origin->tls) && memcmp(&lines->ip, &origin->ip, sizeof lines->ip) == 0 &&
+           lines->authority_length == authority.length &&
+           (authority.length == 0 || memcmp(lines->authority, authority.at, authority.length) == 0);
+}
+
+void forwarded_add_kept(struct draft *draft, struct forwarded_kept *kept, const struct origin *origin,
+                        enum becalm_forwarded which, struct becalm_text authority)
+{
+    bool said = origin->trusted && (draft->passed->seen & FORWARDED_FIELDS) != 0;
+    if (which == BECALM_FORWARDED_OFF || said || authority.length > FORWARDED_AUTHORITY) {
+        forwarded_add(draft, origin, which, authority);
+        return;
+    }
+    const unsigned char *last = origin->ip.bytes + ORIGIN_IP_BYTES - 2;
+    uint32_t place = (uint32_t)last[0] * 7 + last[1] + (uint32_t)authority.length;
+    struct forwarded_lines *lines = &kept->lines[place % FORWARDED_LINES_KEPT];
+    if (!lines_are(lines, origin, which, authority)) {
+        lines_make(lines, origin, which, authority);
+    }
+    if (!origin->trusted) {
+        draft->skip |= FORWARDED_FIELDS;
+    }
+    draft->lines[0] = (struct becalm_text){lines->text, lines->length};
+}
+
 void forwarded_add_prefix(struct draft *draft, const struct origin *origin, enum becalm_forwarded which,
                           struct becalm_text prefix)
 {

@@ -20,6 +20,28 @@
  * Adds to `skip` of the draft what is not passed on as it came. */
 void forwarded_add(struct draft *, const struct origin *, enum becalm_forwarded, struct becalm_text authority);
 
+/* The same lines are written for every request of a client to one host. A worker keeps those that it wrote last, by the
+ * client's address: then they are found, and copied at once. */
+#define FORWARDED_AUTHORITY  64u /* a longer one is not kept */
+#define FORWARDED_LINES      352u
+#define FORWARDED_LINES_KEPT 64u /* a power of two */
+struct forwarded_lines {
+    struct origin_ip ip;
+    uint16_t what; /* which fields, and whether with TLS; 0: none is kept here */
+    uint16_t length;
+    uint32_t authority_length;
+    char authority[FORWARDED_AUTHORITY];
+    char text[FORWARDED_LINES];
+};
+struct forwarded_kept {
+    struct forwarded_lines lines[FORWARDED_LINES_KEPT];
+};
+
+/* As forwarded_add(), for a request by HTTP/1: as the draft's first `lines`, unless they are added to what a peer said.
+ */
+void forwarded_add_kept(struct draft *, struct forwarded_kept *, const struct origin *, enum becalm_forwarded,
+                        struct becalm_text authority);
+
 /* And X-Forwarded-Prefix, behind that: what was taken off the path, so that the host can write links. */
 void forwarded_add_prefix(struct draft *, const struct origin *, enum becalm_forwarded, struct becalm_text prefix);
 

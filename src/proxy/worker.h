@@ -13,6 +13,7 @@
 #include "journal/exporter.h"
 #include "journal/log.h"
 #include "loop/loop.h"
+#include "origin/forwarded.h"
 #include "wire/wire_tls.h"
 
 #include <pthread.h>
@@ -115,6 +116,7 @@ struct worker {
     struct task lines;                /* looks at the calls that wait for a host */
     struct timer lines_timer;         /* and when to do that again */
     uint64_t request_ids;             /* what ids are drawn from */
+    struct forwarded_kept forwarded;  /* lines about clients, as they were last written */
     struct worker_keys *keys; /* the store of its keys, and older ones in which keys are held; see key_store.h */
     char date[30];
     int64_t date_second;

@@ -26,14 +26,22 @@ static struct origin_ip ip_of(const char *text)
     return ip;
 }
 
-/* What goes to a host behind its first two lines, with `said` in the client's head. */
-static const char *told(const char *ip, bool tls, bool trusted, enum becalm_forwarded which, const char *said)
+static struct forwarded_kept kept; /* by all tests: what one has left there is nothing to the next */
+
+/* One request, as it goes to a host. */
+struct asked {
+    struct origin origin;
+    enum becalm_forwarded which;
+    const char *authority;
+    const char *said; /* in the client's head */
+};
+
+static void write_to(char *to, size_t size, const struct asked *asked, bool by_kept)
 {
     struct lab lab;
     char text[1024];
-    snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: shop.test:80\r\n%s\r\n", said);
+    snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s\r\n%s\r\n", asked->authority, asked->said);
     request_of(&lab, text);
-    struct origin origin = {.ip = ip_of(ip), .tls = tls, .trusted = trusted};
     struct draft draft;
     draft_begin(&draft, values, sizeof values);
     draft.method = head_method(&lab.head);
@@ -41,12 +49,34 @@ static const char *told(const char *ip, bool tls, bool trusted, enum becalm_forw
     draft.authority = head_find(&lab.head, FIELD_HOST);
     draft.passed = &lab.head;
     draft.skip = FIELD_BIT(FIELD_HOST);
-    forwarded_add(&draft, &origin, which, draft.authority);
-    struct text_sink out = {.at = room, .size = sizeof room - 1};
+    if (by_kept) {
+        forwarded_add_kept(&draft, &kept, &asked->origin, asked->which, draft.authority);
+    } else {
+        forwarded_add(&draft, &asked->origin, asked->which, draft.authority);
+    }
+    struct text_sink out = {.at = to, .size = size - 1};
     h1_put_request(&out, &draft);
     check_true(!out.full);
-    room[out.length] = '\0';
+    to[out.length] = '\0';
     lab_drop(&lab);
+}
+
+/* Lines that are kept are those that would be written, when they are made and when they are found. */
+static void check_kept(const struct asked *asked)
+{
+    static char again[sizeof room];
+    write_to(room, sizeof room, asked, false);
+    for (unsigned i = 0; i < 2; i++) {
+        write_to(again, sizeof again, asked, true);
+        check_eq_str(again, room);
+    }
+}
+
+/* What goes to a host behind its first two lines, with `said` in the client's head. */
+static const char *told(const char *ip, bool tls, bool trusted, enum becalm_forwarded which, const char *said)
+{
+    struct asked asked = {{.ip = ip_of(ip), .tls = tls, .trusted = trusted}, which, "shop.test:80", said};
+    check_kept(&asked);
     return strstr(room, "shop.test:80\r\n") + strlen("shop.test:80\r\n");
 }
 
@@ -127,6 +157,34 @@ static void test_forwarded__what_is_for_one_connection_only_is_not_added_to(void
                  "x-forwarded-for: 10.0.0.1\r\nx-forwarded-proto: http\r\nx-forwarded-host: shop.test:80\r\n\r\n");
 }
 
+/* Many share a place there, in turn: each is told of as itself. */
+static void test_forwarded__what_is_kept_is_no_other_clients(void **state)
+{
+    (void)state;
+    static const char *const authorities[] = {"a",
+                                              "b",
+                                              "shop.test",
+                                              "shop.text",
+                                              "0123456789012345678901234567890123456789012345678901234567890123",
+                                              "01234567890123456789012345678901234567890123456789012345678901234"};
+    static const enum becalm_forwarded which[] = {BECALM_FORWARDED_ALL, BECALM_FORWARDED_X, BECALM_FORWARDED_STANDARD,
+                                                  BECALM_FORWARDED_OFF};
+    uint64_t seed = 1;
+    for (unsigned i = 0; i < 3000; i++) {
+        uint64_t bits = becalm_rand_next(&seed);
+        struct asked asked = {.which = which[bits >> 40 & 3], .authority = authorities[(bits >> 32) % 6], .said = ""};
+        asked.origin.tls = bits >> 50 & 1;
+        asked.origin.trusted = bits >> 51 & 1;
+        asked.origin.ip = ip_of("192.0.2.1");
+        if (bits >> 52 & 1) {
+            asked.origin.ip = ip_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"); /* the longest */
+        }
+        asked.origin.ip.bytes[bits & 15] ^= bits >> 53 & 1;
+        asked.origin.ip.bytes[15] = (unsigned char)(bits >> 16 & 7);
+        check_kept(&asked);
+    }
+}
+
 static void test_forwarded__values_that_do_not_fit_are_told(void **state)
 {
     (void)state;
@@ -164,5 +222,6 @@ BECALM_TESTS(cmocka_unit_test(test_forwarded__all_four_fields_say_who_asked),
              cmocka_unit_test(test_forwarded__what_anybody_else_says_is_left_out),
              cmocka_unit_test(test_forwarded__off_passes_what_a_trusted_peer_says),
              cmocka_unit_test(test_forwarded__what_is_for_one_connection_only_is_not_added_to),
+             cmocka_unit_test(test_forwarded__what_is_kept_is_no_other_clients),
              cmocka_unit_test(test_forwarded__values_that_do_not_fit_are_told),
              cmocka_unit_test(test_request_id__has_the_gateways_digits_and_drawn_ones))

@@ -376,30 +376,70 @@ static enum becalm_forwarded forwarded_fields(const struct exchange *exchange)
     return exchange_role(exchange) == BECALM_ROLE_SIDECAR ? BECALM_FORWARDED_OFF : BECALM_FORWARDED_ALL;
 }
 
+/* By which ids the request can be followed. To a host with HTTP/1 they go as lines that are written at once. */
+static void add_ids(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt, uint32_t send)
+{
+    static const char id_line[] = "x-request-id: 00000000000000000000000000000000\r\n";
+    static const char trace_line[] = "traceparent: 00-00000000000000000000000000000000-0000000000000000-00\r\n";
+    enum { ID = sizeof id_line - 1, TRACE = sizeof trace_line - 1, ID_AT = 14, TRACE_AT = 13 };
+    bool id = (send & BECALM_SEND_REQUEST_ID) != 0 && !head_has(exchange->head, FIELD_REQUEST_ID);
+    bool trace = (send & BECALM_SEND_TRACE) != 0 && exchange->trace != EXCHANGE_TRACE_PASSES;
+    struct text_sink *values = &draft->values;
+    if ((send & BECALM_SEND_REQUEST_ID) == 0) {
+        draft->skip |= FIELD_BIT(FIELD_REQUEST_ID);
+    }
+    if ((send & BECALM_SEND_TRACE) == 0) {
+        draft->skip |= FIELD_TRACE;
+    }
+    if ((id || trace) && values->size - values->length < ID + TRACE) {
+        values->full = true;
+        return;
+    }
+    char *from = values->at + values->length;
+    char *at = from;
+    if (id) {
+        memcpy(at, id_line, ID);
+        memcpy(at + ID_AT, exchange->request_id, sizeof exchange->request_id);
+        at += ID;
+    }
+    if (trace) {
+        memcpy(at, trace_line, TRACE);
+        exchange_trace_write(draft, at + TRACE_AT, exchange, attempt);
+        at += TRACE;
+    }
+    values->length += (size_t)(at - from);
+    if (attempt->stream.ops == &host_h1_ops) {
+        draft->lines[1] = (struct becalm_text){from, (size_t)(at - from)};
+        return;
+    }
+    if (id) {
+        draft_add(draft, "x-request-id", (struct becalm_text){from + ID_AT, sizeof exchange->request_id});
+    }
+    if (trace) {
+        draft_add(draft, "traceparent", (struct becalm_text){at - TRACE + TRACE_AT, TRACEPARENT_LENGTH});
+    }
+}
+
 /* Where the request came from, and by which id it can be followed. */
 static void add_origin(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
                        uint32_t send)
 {
+    bool by_h1 = attempt->stream.ops == &host_h1_ops;
     if ((send & BECALM_SEND_FORWARDED) == 0) {
         draft->skip |= FORWARDED_FIELDS;
     } else {
         enum becalm_forwarded which = forwarded_fields(exchange);
-        forwarded_add(draft, &exchange->origin, which, exchange->host_name);
+        if (by_h1) {
+            forwarded_add_kept(draft, &exchange->worker->forwarded, &exchange->origin, which, exchange->host_name);
+        } else {
+            forwarded_add(draft, &exchange->origin, which, exchange->host_name);
+        }
         if (exchange->prefix > 1) {
             forwarded_add_prefix(draft, &exchange->origin, which,
                                  (struct becalm_text){exchange->path.at, exchange->prefix});
         }
     }
-    if ((send & BECALM_SEND_REQUEST_ID) == 0) {
-        draft->skip |= FIELD_BIT(FIELD_REQUEST_ID);
-    } else if (!head_has(exchange->head, FIELD_REQUEST_ID)) {
-        draft_add(draft, "x-request-id", exchange_request_id(exchange));
-    }
-    if ((send & BECALM_SEND_TRACE) == 0) {
-        draft->skip |= FIELD_TRACE;
-    } else if (exchange->trace != EXCHANGE_TRACE_PASSES) {
-        exchange_trace_add(draft, exchange, attempt);
-    }
+    add_ids(draft, exchange, attempt, send);
 }
 
 void exchange_draft_request(struct exchange *exchange, const struct attempt *attempt, struct draft *draft)

@@ -141,14 +141,9 @@ static __attribute__((noinline)) void write_span(char *text, const struct exchan
     trace_parent_write(text, span->trace_id, id, span->flags);
 }
 
-void exchange_trace_add(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
+void exchange_trace_write(struct draft *draft, char text[TRACEPARENT_LENGTH], const struct exchange *exchange,
+                          const struct attempt *attempt)
 {
-    struct text_sink *values = &draft->values;
-    if (values->size - values->length < TRACEPARENT_LENGTH) {
-        values->full = true;
-        return;
-    }
-    char *text = values->at + values->length;
     /* What others have said in tracestate belongs to another trace than one that begins here, or to none. */
     draft->skip |= exchange->trace == EXCHANGE_TRACE_BEGUN ? FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE)
                                                            : FIELD_BIT(FIELD_TRACEPARENT);
@@ -157,8 +152,6 @@ void exchange_trace_add(struct draft *draft, const struct exchange *exchange, co
     } else {
         write_span(text, exchange->span, attempt->number);
     }
-    values->length += TRACEPARENT_LENGTH;
-    draft_add(draft, "traceparent", (struct becalm_text){text, TRACEPARENT_LENGTH});
 }
 
 void exchange_trace_retry(struct exchange *exchange, uint32_t number)
