@@ -33,10 +33,10 @@ test: ## build with gcc and clang; test plainly, under sanitizers, and by a minu
 	tools/setup build test
 	+@$(MAKE) --no-print-directory -j 2 checked-dev
 
-# Two chains, one of builds and one of tests. Most tests wait most of the time, so the next preset is built meanwhile, at
-# the lowest priority: a test hardly notices it.
+# Two chains, one of builds and one of tests. Most tests wait most of the time, so the next preset is built meanwhile. Not
+# at a lower priority: beside other work of the machine the builds would never end.
 built-dev built-clang built-asan built-tsan built-fuzz: built-%:
-	nice -n 19 cmake --preset $* && nice -n 19 cmake --build --preset $* -j $(JOBS)
+	$(call build,$*)
 built-asan: built-clang
 built-tsan: built-asan
 built-fuzz: built-tsan
