@@ -610,7 +610,7 @@ WORLDS = [
     world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98)),
     world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98)),
     world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98)),
-    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98)),
+    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.97)),
     world("3", "gate, healthy 20 s", "03-slow-healthy-gate", whole(0.98)),
     world("3b", "gate, healthy, two kinds of answers", "03b-bimodal-gate", whole(0.98)),
     world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98)),
