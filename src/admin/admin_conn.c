@@ -385,7 +385,7 @@ static bool receive(struct admin_conn *conn)
 }
 
 /* Goes on as far as it can without waiting. The sockets are edge-triggered, so it ends only where one says EAGAIN, or
- * goes on later: signals, reloads and everybody else's questions wait for this thread. */
+ * goes on later: signals, reloads and requests of other clients wait for this thread. */
 static void go_on(struct admin_conn *conn)
 {
     for (int turn = 0;; turn++) {
@@ -489,7 +489,7 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
 /* What becomes of a connection when a new one wants its place, the first to go first. */
 enum worth {
     WORTH_NOTHING, /* had its answer, or was refused */
-    WORTH_LITTLE,  /* anybody can be that: silent, half a head, between requests, at a page that is open to all */
+    WORTH_LITTLE,  /* what any client can open: silent, half a head, between requests, at a page that is open to all */
     WORTH_MUCH     /* may read or order what others may not, and is at it */
 };
 

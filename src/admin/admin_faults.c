@@ -144,7 +144,7 @@ void admin_faults_expire(struct admin *admin)
     }
 }
 
-/* Faults are no business of everybody who reaches loopback. */
+/* Access to loopback alone is no permission to order faults. */
 static bool may_order(const struct admin *admin, struct admin_answer *answer)
 {
     if (admin->token == NULL) {

@@ -422,7 +422,7 @@ static void wait_tally(struct store_tally *t, becalm_ns spent)
     }
 }
 
-/* The key has begun, or somebody else has it. */
+/* The key has begun, or another call has it. */
 static void begin_heard(struct store_hold *hold, enum store_verdict verdict)
 {
     struct store_redis *r = hold->store;

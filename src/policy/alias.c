@@ -14,7 +14,7 @@ struct name {
     const char *text;
     struct becalm_match *first;       /* of who has it */
     const struct becalm_match *match; /* whose other conditions go with it */
-    const char *full;                 /* what it is short for; NULL: somebody wrote it */
+    const char *full;                 /* what it is short for; NULL: the policy has it */
 };
 
 struct names {

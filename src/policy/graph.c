@@ -294,7 +294,7 @@ static uint32_t hop_append(struct graph *graph, uint32_t node, const struct beca
     return graph->hop_count++;
 }
 
-/* By which rules somebody who has `config` calls a service: its own file's, else another's. */
+/* The rules by which a caller with `config` calls a service: those of its own file, else of another. */
 static uint32_t hop_for(struct graph *graph, uint32_t node, const struct becalm_config *config)
 {
     for (uint32_t hop = graph->nodes[node].hop; hop != GRAPH_NONE; hop = graph->hops[hop].next) {
@@ -449,7 +449,7 @@ struct graph_entry graph_entry(const struct graph *graph, uint32_t node)
         }
     }
     if (at->root && at->edge_count == 0 && !entry.retries) {
-        /* Nobody in the files calls it and it calls nobody: its rules must be for somebody outside of the graph. */
+        /* It has no caller in the files and calls no service: its rules must be for a caller outside of the graph. */
         entry = (struct graph_entry){.hop = at->hop, .retries = true};
     }
     return entry;

@@ -46,7 +46,7 @@ static bool contradiction_report(struct loader *l, const struct becalm_rules *ru
     return c->is;
 }
 
-/* A key that belongs to another kind than the one chosen does nothing, and whoever wrote it thinks that it does. */
+/* A key that belongs to another kind than the one chosen does nothing, and its author thinks that it does. */
 static void unused_warn(struct loader *l, const struct becalm_rules *rules, const char *whose)
 {
     for (uint32_t i = 0; i < schema_rules.count; i++) {
@@ -126,7 +126,7 @@ bool rules_inherit(struct loader *l, struct becalm_rules *rules, const struct be
 
 struct space rules_space(struct becalm_rules *rules)
 {
-    /* The origins are const to everybody but the loader that is filling them. */
+    /* The origins are const for all code but the loader that is filling them. */
     return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
 }
 

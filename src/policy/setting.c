@@ -28,7 +28,7 @@ static bool is_scalar(const struct setting *s, const char *should)
     return false;
 }
 
-/* What the word of a key is written for, by somebody who has written 0. */
+/* What the word of a key means, for the message that proposes it in place of 0. */
 static const char *word_purpose(const char *word)
 {
     if (strcmp(word, "off") == 0) {

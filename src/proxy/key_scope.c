@@ -79,7 +79,8 @@ static void add_lines(struct key_scope *scope, const char *name, const struct he
     }
 }
 
-/* The cookies of this name in one line. False: the line is malformed, or there are more than anybody would send. */
+/* The cookies of this name in one line. False: the line is malformed, or has more of them than any client would send.
+ */
 static bool add_cookies(struct key_scope *scope, const char *wanted, struct becalm_text line)
 {
     struct becalm_text name;

@@ -213,7 +213,8 @@ static void connection_up(struct redis_user *user)
     }
 }
 
-/* Each lives on its own share, under another name from now on: whoever was copied has lost its connection, too. */
+/* Each lives on its own share, under another name from now on: a process that was copied has lost its connection, too.
+ */
 static void connection_lost(struct redis_user *user)
 {
     struct leases *leases = CONTAINER_OF(user, struct leases, user);

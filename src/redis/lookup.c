@@ -15,7 +15,7 @@
 #define ADDRESSES 8u
 
 struct lookup_job {
-    BECALM_ATOMIC(uint32_t) holders; /* the thread, and whoever has asked: the last one frees it */
+    BECALM_ATOMIC(uint32_t) holders; /* the thread, and the caller that has asked: the last one frees it */
     BECALM_ATOMIC(bool) done;        /* release: what was found is there; acquire: it may be read */
     char name[256];
     char port[8];

@@ -105,7 +105,7 @@ static void heard(struct visit *visit, const struct reply *reply)
     }
 }
 
-/* What becomes of keys when its memory is full. Not everybody may ask. */
+/* What happens to keys when its memory is full. A user may lack the permission to read that. */
 static void policy_heard(struct visit *visit, const struct reply *reply)
 {
     const struct reply_item *item = reply->item;

@@ -350,7 +350,7 @@ static bool greet_with(struct redis *redis, struct bytes *out, enum greeting wha
     return words_add(out, count, word);
 }
 
-/* Who it is, and whether anybody answers: what lies unread in a hung server is answered to nobody, later. */
+/* Authenticates, and waits for an answer: a hung server would execute commands later that no caller waits for. */
 static bool greet(struct redis *redis)
 {
     const struct redis_place *place = &redis->options.place;

@@ -216,7 +216,7 @@ static void timer_fires(struct timer *timer)
     struct redis *redis = roster->options.redis;
     bool reads = loop->now < roster->wanted_until;
     if (roster->flying || redis_state(redis) != REDIS_UP) {
-        redis_send_late(redis); /* nobody has asked for two seconds, or somebody looks now */
+        redis_send_late(redis); /* two seconds have passed since the last one, or a page wants the list now */
         if (roster->flying && reads) {
             wheel_arm(&loop->wheel, timer, becalm_ns_after(loop->now, SOON));
         }

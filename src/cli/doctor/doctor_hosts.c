@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hosts of a policy: do their names have addresses, and does somebody answer there? Names are resolved as the
+/* The hosts of a policy: do their names have addresses, and does a process accept there? Names are resolved as the
  * gateway does it. */
 #define _GNU_SOURCE
 #include "doctor.h"

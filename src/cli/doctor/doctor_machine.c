@@ -19,7 +19,7 @@
 #define BACKLOG_LEAST 1024u
 #define PORTS_LEAST   10000u
 #define MEMORY_LEAST  (UINT64_C(64) << 20)
-#define NOT_BEFORE    1767225600 /* 2026: whoever runs this is later */
+#define NOT_BEFORE    1767225600 /* 2026: this program is newer, so an earlier clock is wrong */
 
 /* Up to `count` numbers of a file of the kernel; how many there were. */
 static int numbers_read(const struct doctor *d, const char *path, uint64_t *number, int count)

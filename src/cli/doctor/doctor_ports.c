@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The addresses of a policy: may a gateway open them, and if somebody has one, who? */
+/* The addresses of a policy: may a gateway open them, and which process has one already? */
 #define _GNU_SOURCE
 #include "doctor.h"
 

@@ -56,7 +56,7 @@ static bool is_many(const struct sim *s)
     return sim_has(s, "compare") || sim_has(s, "seeds");
 }
 
-/* ---- whoever is told to stop takes away what it has begun: a line of progress, and files that are not whole ---- */
+/* ---- a signal to stop: remove the line of progress, and files that are not complete ---- */
 
 static sigset_t stops(void)
 {

@@ -318,7 +318,7 @@ static bool take_head(struct host_stream *stream, const char *bytes, size_t leng
 #define RESET_WAIT BECALM_S /* the longest way to a host and back */
 
 /* The host has closed the connection at the very moment when a request that may not be repeated was on its way.
- * Finds out whether anybody can have read that, so that it is repeated after all. True: wait, that is not known yet. */
+ * Finds out whether the host can have read it; if not, it is repeated after all. True: wait, that is not known yet. */
 static __attribute__((noinline)) bool unread_wait(struct host_stream *stream)
 {
     struct upstream *upstream = stream->upstream;

@@ -170,7 +170,7 @@ static void fail_closed(struct host_stream *stream)
     if (stream->h2.rule != NULL) {
         failure = (struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = stream->h2.rule};
     } else if (stream->h2.code == H2_REFUSED_STREAM && !stream->h2.told) {
-        /* Nobody has looked at it. If the host goes away that is no failure of anybody. */
+        /* The host has not looked at it. If the host goes away, that is no failure. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = h2->going};
     } else if (stream->h2.code == H2_ENHANCE_YOUR_CALM && !stream->h2.told) {
         failure.failure = BECALM_HTTP_OVERLOADED;

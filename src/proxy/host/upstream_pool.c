@@ -95,7 +95,7 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
 }
 
 /* Half of the pool may be idle and owned by clients, so that a login that has begun can be ended; more than that gives
- * way to whoever waits. A connection that only names its client is as good as the next one. */
+ * way to a stream that waits. A connection that only names its client is as good as the next one. */
 static bool has_spare(const struct upstream_host *host)
 {
     return host->idle.latest != NULL || host->owned_count > (host->introduces > 0 ? 0 : host->pool.max / 2);
