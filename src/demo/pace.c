@@ -27,5 +27,5 @@ void pace_anew(struct pace *pace)
 
 bool pace_is_slow(const struct pace_span *span)
 {
-    return span->worst >= PACE_LOST || (span->slow > 0 && span->slow >= span->ticks / 10);
+    return span->worst >= PACE_LOST || (span->slow >= PACE_FEW && span->slow >= span->ticks / 10);
 }

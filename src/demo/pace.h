@@ -13,6 +13,7 @@
 
 #define PACE_BEAT (20 * BECALM_MS)
 #define PACE_SLOW (100 * BECALM_MS) /* a tick with a beat this late is slow */
+#define PACE_FEW  3u                /* slow ticks: of fewer nothing is seen in the figures */
 #define PACE_LOST (500 * BECALM_MS) /* half of an attempt's time: one such beat is enough to say so */
 
 struct pace_span {
@@ -31,7 +32,7 @@ void pace_beat(struct pace *, becalm_ns late);
 void pace_tick(struct pace *);
 void pace_anew(struct pace *); /* a fault begins */
 
-/* Is it worth saying? One slow tick here and there is not seen in the figures; a tenth of them is. */
+/* Is it worth saying? A slow tick here and there is not seen in the figures; a tenth of them is. */
 bool pace_is_slow(const struct pace_span *);
 
 #endif
