@@ -98,6 +98,10 @@ static void test_key_memory__answers_under_an_older_name_are_told_again(void **s
     check_true(!key_memory_misses(memory, &before, 0) && !misses(memory, 0));
     check_eq_u64(tell_all(memory, 0, number, 0), 1);
     check_eq_u64(number[0], 7);
+    add(memory, 5, 0, 100);
+    struct key_stamp counted = stamp_of(memory);
+    (void)key_memory_lost(memory, 0);
+    check_true(!key_memory_misses(memory, &counted, 0)); /* a count by the name before says nothing of this one */
     key_memory_drop(memory);
 }
 
