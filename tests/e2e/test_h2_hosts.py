@@ -414,7 +414,7 @@ def test_h2_hosts__there_are_16_more_resets_each_second(gateway, h2host):
     this = Cancelled(gateway, h2host)
     begun = this.resets()
     while this.resets() < begun + 4:
-        assert time.monotonic() < this.at + 60
+        assert time.monotonic() < this.at + 300
         before = len(this.host.requests)
         with this.edge.wire() as wire:
             wire.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -388,7 +388,7 @@ def test_streams_and_windows_are_as_the_policy_says(pair):
 
 
 def test_a_client_that_does_not_acknowledge_settings_is_told_to_go(pair):
-    edge, host = pair("headerTimeout: 3s")
+    edge, host = pair("headerTimeout: 6s")
     with Http2(edge.port) as client:  # who has acknowledged has all the time
         assert client.ask().status == 200
         with socket.create_connection(("127.0.0.1", edge.port), timeout=60) as peer:
