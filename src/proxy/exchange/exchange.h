@@ -351,7 +351,7 @@ void exchange_join_end(struct exchange *);
 /* exchange_trace.c: the call is about to begin, in a gateway that traces: makes its ids; the field of an attempt;
  * another attempt will be sent after this one; the call is over, and has a span. */
 void exchange_trace_begin(struct exchange *);
-/* The value of traceparent for an attempt. */
+/* The value of traceparent for an attempt; `text` has one already, of zeroes, not sampled. */
 void exchange_trace_write(struct draft *, char text[TRACEPARENT_LENGTH], const struct exchange *,
                           const struct attempt *);
 void exchange_trace_retry(struct exchange *, uint32_t number);

@@ -148,7 +148,8 @@ void exchange_trace_write(struct draft *draft, char text[TRACEPARENT_LENGTH], co
     draft->skip |= exchange->trace == EXCHANGE_TRACE_BEGUN ? FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE)
                                                            : FIELD_BIT(FIELD_TRACEPARENT);
     if (exchange->span == NULL) { /* nobody has a span by this id, so any will do */
-        trace_parent_write(text, exchange->request_id, exchange->request_id + SPAN_ID_LENGTH, 0);
+        memcpy(text + 3, exchange->request_id, TRACE_ID_LENGTH);
+        memcpy(text + 36, exchange->request_id + SPAN_ID_LENGTH, SPAN_ID_LENGTH);
     } else {
         write_span(text, exchange->span, attempt->number);
     }
