@@ -138,8 +138,23 @@ static struct host_owner owner(struct client_stream *stream)
     return (struct host_owner){0};
 }
 
-static const struct client_stream_ops ops = {begin, more, interim,  blocked, moves,  took, began, left,
-                                             done,  cut,  identity, trusted, origin, peer, owner, NULL};
+static const struct client_stream_ops ops = {
+    .begin = begin,
+    .more = more,
+    .interim = interim,
+    .blocked = blocked,
+    .moves = moves,
+    .took = took,
+    .began = began,
+    .left = left,
+    .done = done,
+    .cut = cut,
+    .identity = identity,
+    .trusted = trusted,
+    .origin = origin,
+    .peer = peer,
+    .owner = owner,
+};
 
 /* A head as it is unpacked from another protocol: the texts one behind the other. */
 static void side_asks(struct lab *lab, struct side *side, const char *method, enum body_framing framing)

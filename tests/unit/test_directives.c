@@ -121,7 +121,7 @@ static void test_directives__nginx_says_what_is_missing(void **state)
     expect_error(nginx_parse, "listen 80", 1, 10, "a \";\" is missing");
     expect_error(nginx_parse, "server {\n  listen 80\n}", 3, 1, "a \";\" is missing in front");
     expect_error(nginx_parse, "http {\n server {\n}\n", 1, 6, "never closed");
-    expect_error(nginx_parse, "a b; }", 1, 6, "nobody opened");
+    expect_error(nginx_parse, "a b; }", 1, 6, "was not opened");
     expect_error(nginx_parse, "a b;;", 1, 5, "no directive");
     expect_error(nginx_parse, "{ a b; }", 1, 1, "needs a name");
     expect_error(nginx_parse, "a \"b;", 1, 3, "never closed");
