@@ -62,7 +62,7 @@ struct demo {
     struct handed handed;
     struct source stop;
     struct timer tick;
-    struct timer beat; /* of the pace */
+    struct timer beat;   /* of the pace */
     struct timer script; /* its next step */
     struct timer end;
     uint32_t step;      /* of the script: 0 is before the first fault */
