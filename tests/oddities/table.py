@@ -582,7 +582,7 @@ row("upgrades", "a websocket that the host refuses", get(SOCKET), answer(b"403 F
 for protocol in (b"tcp", b"SPDY/3.1"):
     fields = b"Connection: Upgrade\r\nUpgrade: " + protocol + b"\r\n"
     row("upgrades", "to " + protocol.decode(), upgrades(fields=fields), switches(fields=fields))
-row("upgrades", "101 that nobody asked for", play=SWITCH, becalm="unsafe", why="it would make a tunnel of a request",
+row("upgrades", "101 without a request for it", play=SWITCH, becalm="unsafe", why="it would make a tunnel of a request",
     rule="101")  # fmt: skip
 NONE = {"becalm": "changed", "why": "a gateway says 502 where it got no answer: RFC 9110, 15.6.3"}
 row("closes", "no answer at all", play=answers(b"", "close"), **NONE)
