@@ -6,7 +6,7 @@
  * is said here once.
  *
  * THE ENGINE DECIDES AND NEVER ACTS. It opens no socket, reads no clock, has no entropy, allocates nothing, locks
- * nothing and remembers nothing outside of the objects that it is given. A host (your program) tells it what happened
+ * nothing and remembers nothing outside of the objects that it is given. A driver (your program) tells it what happened
  * and when, as an event, and does what the action says:
  *
  *     event: what, now, random bits  ->  becalm_call_step()  ->  action: what to do, and why

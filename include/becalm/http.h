@@ -208,7 +208,7 @@ struct becalm_own_answer {
 };
 
 /* For a call that ended with this reason and no answer of the service; `last` is how its last attempt ended, OK if
- * there was none. A host that knows more (the connect timed out) may write another error over it. */
+ * there was none. A driver that knows more (the connect timed out) may write another error over it. */
 BECALM_API void becalm_own_answer_for(enum becalm_reason, enum becalm_outcome_kind last, struct becalm_own_answer *);
 
 /* `becalm; error=...; details="..."`, zero-terminated. `size` at least 128. Returns the length. */

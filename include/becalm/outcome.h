@@ -124,7 +124,7 @@ enum becalm_mark_kind {
     BECALM_MARK_UNASKED /* as SPENT; but a lower layer refused the call, and the service itself was never asked */
 };
 
-/* Does the policy list this outcome? A host that knows more than the kind (a status number) may say so. */
+/* Does the policy list this outcome? A driver that knows more than the kind (a status number) may say so. */
 enum becalm_listed { BECALM_LISTED_BY_KIND, BECALM_LISTED_YES, BECALM_LISTED_NO };
 
 /* What the driver saw. Zeroed, it is a plain success. */
@@ -136,7 +136,7 @@ struct becalm_outcome {
     bool delivered; /* a byte of the answer has reached the caller, so nothing can be taken back */
     bool safe;     /* the policy named this very failure as one after which any request may be repeated (a gRPC code) */
     bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
-    bool own_hint; /* the hint is meant for this caller, not for all callers of the host: a rate limit (429). A host
+    bool own_hint; /* the hint is meant for this caller, not for all callers of the host: a rate limit (429). A driver
                       whose calls are all one client's leaves it false */
     bool provisional; /* HEAD of an OK: the head is good, but only the end will tell how it went (a gRPC status) */
     bool no_listener; /* REFUSED because no process listens at that host: if none does, the call may wait, see restart.h

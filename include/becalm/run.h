@@ -2,7 +2,7 @@
 #ifndef BECALM_RUN_H
 #define BECALM_RUN_H
 
-/* For programs that just want to call a blocking function with retries. This is a small host around the engine: it
+/* For programs that just want to call a blocking function with retries. This is a small driver around the engine: it
  * reads the clock, draws random numbers and sleeps.
  *
  *   struct becalm_guard *guard = becalm_guard_new(NULL, NULL);            once per thing that is called
@@ -79,7 +79,7 @@ struct becalm_run_options {
 BECALM_API enum becalm_reason becalm_run_with(struct becalm_guard *, const struct becalm_run_options *, becalm_try_fn *,
                                               void *data);
 
-/* The clock of this host: CLOCK_MONOTONIC. */
+/* The clock of this driver: CLOCK_MONOTONIC. */
 BECALM_API becalm_ns becalm_run_now(void);
 
 BECALM_END_DECLS
