@@ -90,7 +90,8 @@ struct becalm_certificate {
 /* The role of a listener as it is written. */
 enum becalm_listener_role { BECALM_LISTENER_ROLE_AUTO, BECALM_LISTENER_ROLE_GATEWAY, BECALM_LISTENER_ROLE_SIDECAR };
 
-#define BECALM_LISTENER_SHARED UINT32_MAX
+#define BECALM_LISTENER_SHARED  UINT32_MAX
+#define BECALM_HEADER_BYTES_MAX (64u * 1024) /* of maxHeaderBytes: the buffers of the gateway hold no larger head */
 
 /* One address that clients come in by. */
 /* Whether requests for hosts that no service names may be passed on there: auto is for the program beside a sidecar. */
@@ -250,9 +251,9 @@ struct becalm_settings {
     becalm_ns tunnel_idle_timeout; /* 0: an hour, or idle_timeout if that is longer */
     uint32_t max_connections;
     uint32_t max_connections_per_client; /* 0: no limit of their own */
-    uint64_t max_header_bytes;
-    uint64_t max_body;     /* UINT64_MAX: no limit */
-    uint64_t max_buffered; /* 0: a quarter of the memory that the process may have */
+    uint64_t max_header_bytes;           /* at most BECALM_HEADER_BYTES_MAX */
+    uint64_t max_body;                   /* UINT64_MAX: no limit */
+    uint64_t max_buffered;               /* 0: a quarter of the memory that the process may have */
     uint64_t replay_per_request;
     uint64_t replay_total;
     const char *const *upgrades;

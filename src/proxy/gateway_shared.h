@@ -23,8 +23,7 @@
 
 #include <pthread.h>
 
-#define GATEWAY_REQUEST_HEAD (64u * 1024) /* the most that maxHeaderBytes can ask for */
-#define GATEWAY_ANSWER_HEAD  (64u * 1024)
+#define GATEWAY_ANSWER_HEAD (64u * 1024)
 
 #define GATEWAY_ID_BYTES 8u
 

@@ -273,6 +273,17 @@ def test_a_large_head_gets_431_and_a_long_target_414(pair):
     assert host.count() == 1
 
 
+def test_the_largest_head_that_a_policy_may_allow_is_passed_on_and_no_larger_one(pair):
+    """Above 192 KiB it was read beyond the buffer that all connections of a worker share."""
+    gateway, host = pair("maxHeaderBytes: 64KiB")
+    before, behind = b"GET / HTTP/1.1\r\nhost: a\r\nx-a: ", b"\r\n\r\n"
+    most = 64 * 1024 - len(before) - len(behind)
+    for length, status in ((most, 200), (most + 1, 431), (most + 300000, 431)):
+        with gateway.wire() as wire:
+            assert wire.send(before + b"a" * length + behind).answer().status == status, length
+    assert host.count() == 1
+
+
 def test_long_trailers_and_chunk_extensions_are_refused(pair):
     gateway, host = pair()
     for tail in (

@@ -28,6 +28,8 @@
 #define TUNNEL_IDLE (3600 * BECALM_S) /* as Envoy's connections, and HAProxy's manual for tunnels */
 #define STUCK       (5 * BECALM_S)    /* reads nothing of its answer for so long: it may be given up for another one */
 
+_Static_assert(BECALM_HEADER_BYTES_MAX + HEAD_MORE <= WORKER_IN, "a head that is too large fits where it is read");
+
 static void client_read(struct client *);
 
 void client_moves(struct client *client)

@@ -110,6 +110,9 @@ static int body_parts(struct host_stream *stream, const struct stream_part *body
     return count;
 }
 
+_Static_assert(BECALM_HEADER_BYTES_MAX + BECALM_HEADER_BYTES_MAX / 4 <= WORKER_OUT / 2,
+               "the largest head of a client fits where it is written, with our own fields");
+
 static bool send_request(struct host_stream *stream, const struct draft *draft, const struct stream_part *body)
 {
     struct text_sink out = {.at = worker_of(stream)->out, .size = WORKER_OUT / 2};
