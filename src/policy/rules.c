@@ -36,14 +36,15 @@ struct contradiction {
 static bool contradiction_report(struct loader *l, const struct becalm_rules *rules, const char *whose,
                                  const struct contradiction *c)
 {
+    if (!c->is) {
+        return false;
+    }
     struct becalm_origin origin = becalm_rules_origin(rules, c->key);
     if (origin.level == BECALM_FROM_BUILT_IN) {
         origin = becalm_rules_origin(rules, c->other);
     }
-    if (c->is) {
-        loader_error(l, origin.line, origin.column, "conflict", "%s: %s", whose, c->message);
-    }
-    return c->is;
+    loader_error(l, origin.line, origin.column, "conflict", "%s: %s", whose, c->message);
+    return true;
 }
 
 /* A key that belongs to another kind than the one chosen does nothing, and its author thinks that it does. */
@@ -87,10 +88,11 @@ void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose
          "limit.max is below limit.min; it must be at least as much"},
         {budget->kind == BECALM_BUDGET_ADAPTIVE && budget->min_share_ppm > budget->max_share_ppm, "budget.maxPercent",
          "budget.minPercent", "budget.maxPercent is below budget.minPercent; it must be at least as much"},
-        {budget->kind == BECALM_BUDGET_AWS &&
-             (budget->retry_cost > budget->capacity || budget->timeout_cost > budget->capacity),
-         "budget.capacity", "budget.retryCost",
-         "budget.capacity can't pay for one retry; it must be at least its cost"},
+        {budget->kind == BECALM_BUDGET_AWS && budget->retry_cost > budget->capacity, "budget.capacity",
+         "budget.retryCost", "budget.capacity can't pay for one retry; it must be at least budget.retryCost"},
+        {budget->kind == BECALM_BUDGET_AWS && budget->timeout_cost > budget->capacity, "budget.capacity",
+         "budget.timeoutCost",
+         "budget.capacity can't pay for one retry after a timeout; it must be at least budget.timeoutCost"},
         {budget->kind == BECALM_BUDGET_RATIO && budget->of_attempts && budget->share_ppm >= 1000000, "budget.percent",
          "budget.of", "retries can't be all attempts; write a budget.percent below 100, or of: first"},
         {rules->key == BECALM_KEY_REQUIRED && !rules->replay, "replay", "idempotencyKey",
