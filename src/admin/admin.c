@@ -5,6 +5,7 @@
 #include "admin_internal.h"
 
 #include "proxy/gateway_shared.h"
+#include "proxy/listening.h"
 
 #include "container.h"
 #include "policy/file.h"
@@ -293,9 +294,11 @@ int admin_prepare(struct admin *admin, const struct becalm_settings *settings, s
         admin->next_listener = listener_make(admin, settings->admin);
         if (admin->next_listener == NULL) {
             const char *usual = strcmp(settings->admin, BECALM_ADMIN_DEFAULT) == 0 ? " (the default of admin)" : "";
-            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin",
-                            "can't listen on %s%s: %s; write another address for admin, or admin: none",
-                            settings->admin, usual, strerror(errno));
+            char text[512];
+            (void)snprintf(text, sizeof text,
+                           "can't listen on %s%s: %s; write another address for admin, or admin: none", settings->admin,
+                           usual, strerror(errno));
+            listening_complain(diags, path, &settings->admin_tls, &(struct listening_complaint){"admin", text});
             return BECALM_EIO;
         }
     }

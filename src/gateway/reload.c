@@ -54,17 +54,14 @@ static int load_text(const struct gateway *gateway, struct becalm_config **confi
     return rc;
 }
 
-/* Where one can't listen is told at the address in the file, if it stands there. */
 static int listeners_open(struct gateway *gateway, const struct becalm_settings *settings, struct becalm_diags *diags)
 {
     char why[512];
     uint32_t which = 0;
     int rc = listening_open(gateway, settings->listen, &which, why, sizeof why);
     if (rc != 0) {
-        const struct becalm_listener *listener = &settings->listeners[which];
-        bool written = listener->line > 0;
-        becalm_diag_add(diags, BECALM_ERROR, written ? listener->file : gateway->path, written ? listener->line : 1,
-                        written ? listener->column : 1, "listen", "%s", why);
+        listening_complain(diags, gateway->path, &settings->listeners[which],
+                           &(struct listening_complaint){"listen", why});
     }
     return rc;
 }

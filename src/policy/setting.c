@@ -591,6 +591,19 @@ static bool set_nested(const struct setting *s)
     return s->l->nested(s->l, s->key, s->base, s->node);
 }
 
+/* The admin address: a text, whose place is kept for who can't listen there, or a mapping. */
+static bool set_admin(const struct setting *s)
+{
+    struct becalm_settings *settings = s->base;
+    if (s->node->kind == YAML_MAPPING) {
+        return set_nested(s);
+    }
+    settings->admin_tls.file = s->l->name;
+    settings->admin_tls.line = s->node->line;
+    settings->admin_tls.column = s->node->column;
+    return set_text(s);
+}
+
 bool setting_apply(const struct setting *s)
 {
     switch (s->key->type) {
@@ -624,7 +637,7 @@ bool setting_apply(const struct setting *s)
     case TYPE_NETWORKS:
         return set_list(s);
     case TYPE_ADMIN:
-        return s->node->kind == YAML_MAPPING ? set_nested(s) : set_text(s);
+        return set_admin(s);
     case TYPE_FILE:
         return set_file(s);
     case TYPE_LISTEN:

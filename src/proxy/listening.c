@@ -97,6 +97,14 @@ static struct listening *listening_make(struct gateway *gateway, const char *tex
     return listening;
 }
 
+void listening_complain(struct becalm_diags *diags, const char *policy, const struct becalm_listener *listener,
+                        const struct listening_complaint *complaint)
+{
+    bool written = listener->line > 0;
+    becalm_diag_add(diags, BECALM_ERROR, written ? listener->file : policy, written ? listener->line : 1,
+                    written ? listener->column : 1, complaint->code, "%s", complaint->why);
+}
+
 int listening_open(struct gateway *gateway, const char *const *addresses, uint32_t *which, char *why, size_t size)
 {
     for (uint32_t i = 0; addresses[i] != NULL; i++) {

@@ -20,6 +20,14 @@ struct listening {
 /* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`, and
  * which of them it is about. */
 int listening_open(struct gateway *, const char *const *addresses, uint32_t *which, char *why, size_t size);
+/* Why there can't be listened on an address is told where it stands in its file, or at the top of the policy if nobody
+ * has written it. */
+struct listening_complaint {
+    const char *code;
+    const char *why;
+};
+void listening_complain(struct becalm_diags *, const char *policy, const struct becalm_listener *,
+                        const struct listening_complaint *);
 void listening_free(struct gateway *);
 /* Closes what was opened for a snapshot that was not published in the end. */
 void listening_forget(struct gateway *, const char *const *addresses);

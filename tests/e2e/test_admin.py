@@ -428,6 +428,9 @@ def test_the_address_moves_with_a_reload(gateway, host, tmp_path):
             there.path.write_text(policy.replace("PORT", str(second)))
             answer = asker.ask("POST", "/api/reload", host="localhost", body=b"")
             assert answer.status == 422 and b"in use" in answer.body
+            (told,) = json.loads(answer.body)["diagnostics"]
+            at = there.path.read_text().splitlines()[told["line"] - 1][told["column"] - 1 :]
+            assert at == f"127.0.0.1:{second}", "it is told where the address stands"
         answer = asker.ask("POST", "/api/reload", host="localhost", body=b"")
         assert answer.status == 200 and asker.at_end(), "the old address is gone, but not before its answer"
         assert idle.at_end()
