@@ -275,6 +275,17 @@ static void greet(const struct gateway *gateway, bool quiet)
     }
 }
 
+/* Nothing in the policy is wrong, but there is no gateway: says what the machine refused. */
+static int tell_cause(const struct cli_command *command, int rc, int cause)
+{
+    if (cause == EMFILE || cause == ENFILE) {
+        return cli_fail(command, "can't start: %s; raise the limit of open files (ulimit -n, LimitNOFILE=)",
+                        strerror(cause));
+    }
+    return rc == BECALM_ENOMEM ? cli_fail(command, "out of memory")
+                               : cli_fail(command, "can't start: %s", strerror(cause));
+}
+
 static int run(const struct cli_command *command, const struct cli_args *args)
 {
     struct becalm_load_options load = {
@@ -311,11 +322,13 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     struct watched file;
     watched_open(&file, args->words[0]);
     int rc = gateway_make(&gateway, &options, diags);
+    int cause = errno;
+    bool told = diags->errors > 0;
     print_diags(diags);
     free(diags);
     if (rc != 0) {
         watched_close(&file);
-        return rc == BECALM_ENOMEM ? cli_fail(command, "out of memory") : 1;
+        return told ? 1 : tell_cause(command, rc, cause);
     }
     greet(gateway, cli_has(command, args, "quiet"));
     if (signals < 0 || gateway_start(gateway) != 0) {

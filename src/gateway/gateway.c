@@ -211,7 +211,9 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
         rc = workers_make(gateway);
     }
     if (rc != 0) {
+        int cause = errno; /* the end of what there is must not hide it */
         gateway_free(gateway);
+        errno = cause;
         return rc;
     }
     *made = gateway;

@@ -17,7 +17,7 @@ struct gateway_options {
 };
 
 /* Loads the policy and opens the listeners, but serves nobody yet. 0; BECALM_EPARSE or BECALM_EIO with diagnostics; or
- * BECALM_ENOMEM. */
+ * BECALM_ENOMEM. Where no diagnostic says why, errno does. */
 int gateway_make(struct gateway **, const struct gateway_options *, struct becalm_diags *);
 /* Starts its threads. 0, or BECALM_EIO with errno. */
 int gateway_start(struct gateway *);

@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 import subprocess
 
@@ -126,3 +127,18 @@ def test_workers__a_port_in_use_is_told_at_its_address(host, tmp_path):
         done = subprocess.run([PROGRAM, "proxy", tmp_path / "becalm.yaml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert f"becalm.yaml:4:5: error: can't listen on 127.0.0.1:{port}: Address already in use".encode() in done.stderr
+
+
+def test_a_gateway_without_descriptors_says_why_it_does_not_start(host, tmp_path):
+    """It ended without a word, or said that there was no memory, depending on how many there were."""
+    (tmp_path / "becalm.yaml").write_text(policy_of([host()], "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nworkers: 2"))
+    ended = 0
+    for most in range(6, 20):
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # noqa: E731, B023
+        done = subprocess.Popen([PROGRAM, "proxy", "becalm.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, preexec_fn=few)
+        told = done.stderr.readline().decode()
+        done.terminate()
+        done.stderr.close()
+        ended += done.wait() == 1
+        assert "Too many open files" in told or "1 service from" in told, (most, told)
+    assert ended > 5, "there were enough, nearly always"
