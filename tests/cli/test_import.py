@@ -81,6 +81,39 @@ def test_import__every_warning_is_a_comment_as_well(name):
 # ---- counts ----
 
 
+INSIDE = {
+    "nginx": "upstream app { server app:80; }\nserver {\n  listen 80;\n  location / { proxy_pass http://app; }\n}\n",
+    "HCL": 'server {\n  bind_address = "0.0.0.0"\n}\nKind = "service-router"\n',
+    "HAProxy": "defaults\n  retries 3\nbackend a\n  server a 127.0.0.1:80\n",
+}
+
+
+@pytest.mark.parametrize("before", ["", "---\n", "# of the cluster\n\n"])
+@pytest.mark.parametrize("inside", INSIDE)
+def test_import__what_a_config_map_holds_does_not_say_what_the_file_is(becalm, inside, before):
+    """`kubectl get configmap,virtualservice -o yaml`: the whole file was taken for an nginx.conf, and refused."""
+    held = "".join(f"    {line}\n" for line in INSIDE[inside].splitlines())
+    text = f"""{before}apiVersion: v1
+kind: ConfigMap
+metadata: {{name: web}}
+data:
+  default.conf: |
+{held}---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {{name: shop}}
+spec:
+  hosts: [shop]
+  http:
+  - route: [{{destination: {{host: shop}}}}]
+    retries: {{attempts: 3}}
+"""
+    done = becalm("import", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert "maxRetries: 3" in done.stdout
+    assert 'kind "ConfigMap" has no equal' in done.stderr, "it is not lost silently"
+
+
 @pytest.mark.parametrize(
     "dialect, text, value",
     [

@@ -134,6 +134,23 @@ static bool is_blank_line(const char *line, size_t length)
     return i == length || line[i] == '#';
 }
 
+/* Does the text begin as a mapping of YAML: `key:` at the start of its first line that says anything? What stands
+ * deeper in it, such as an nginx.conf in a ConfigMap, then does not tell what it is. */
+static bool begins_as_yaml(const char *text, size_t length)
+{
+    size_t at = 0;
+    size_t line = line_length(text, length);
+    while (at < length && is_blank_line(text + at, line)) {
+        at += line;
+        line = line_length(text + at, length - at);
+    }
+    size_t key = 0;
+    while (key < line && strchr(" \t\r\n{}=;:", text[at + key]) == NULL) {
+        key++;
+    }
+    return key > 0 && key + 1 < line && text[at + key] == ':' && strchr(" \t\r\n", text[at + key + 1]) != NULL;
+}
+
 /* The dialect of a text that is no YAML; NULL: it is. */
 static const struct dialect *text_dialect(const struct import *import, const char *text, size_t length)
 {
@@ -141,8 +158,9 @@ static const struct dialect *text_dialect(const struct import *import, const cha
     if (named != NULL && named->parse != NULL && (!named->yaml || named->is_text(text, length))) {
         return named;
     }
+    bool yaml = begins_as_yaml(text, length);
     for (size_t i = 0; import->dialect == NULL && i < DIALECTS; i++) {
-        if (dialects[i]->is_text != NULL && dialects[i]->is_text(text, length)) {
+        if (dialects[i]->is_text != NULL && (!yaml || dialects[i]->yaml) && dialects[i]->is_text(text, length)) {
             return dialects[i];
         }
     }
