@@ -346,7 +346,7 @@ static const struct schema_key settings[] = {
     {"maxConnectionsPerClient", FIELD(INTEGER, max_connections_per_client), RANGE(1, 10 * MILLION), .word = "none",
      .sentence = "how many connections of one client at once"},
     {"maxHeaderBytes", FIELD(SIZE, max_header_bytes), RANGE(256, BECALM_HEADER_BYTES_MAX), .sentence = "how large a head may be, 64KiB at most"},
-    {"maxBody", FIELD(SIZE, max_body), RANGE(0, UINT64_MAX - 1), .word = "none", .stands_for = UINT64_MAX,
+    {"maxBody", FIELD(SIZE, max_body), RANGE(0, UINT64_C(1) << 62), .word = "none", .stands_for = UINT64_MAX,
      .sentence = "how large a request's body may be"},
     {"maxBuffered", FIELD(SIZE, max_buffered), RANGE(1 << 20, UINT64_C(1) << 40), .word = "auto",
      .sentence = "how much may wait for slow readers; auto: a quarter of the cgroup's memory, 256MiB without a limit"},

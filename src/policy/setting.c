@@ -89,7 +89,7 @@ static const char *number_example(const struct schema_key *key)
 static bool number_parse(const struct schema_key *key, const char *text, uint64_t *value)
 {
     uint32_t ppm = 0;
-    if (key->type == TYPE_DURATION) {
+    if (key->type == TYPE_DURATION || key->type == TYPE_ATTEMPT_TIMEOUT) {
         return value_duration(text, value);
     }
     if (key->type == TYPE_PERCENT) {
@@ -113,6 +113,20 @@ static bool is_below_zero(const struct schema_key *key, const char *text)
     return text[0] == '-' && number_parse(key, text + 1, &value);
 }
 
+/* A number as it should be written, but with more digits than any field holds: with one digit in their place it is one.
+ */
+static bool is_too_large(const struct schema_key *key, const char *text)
+{
+    char shorter[64];
+    uint64_t value = 0;
+    size_t digits = strspn(text, "0123456789");
+    if (digits < 2 || text[0] == '0' || strlen(text + digits) + 2 > sizeof shorter) {
+        return false;
+    }
+    (void)snprintf(shorter, sizeof shorter, "1%s", text + digits);
+    return key->type != TYPE_PERCENT && !number_parse(key, text, &value) && number_parse(key, shorter, &value);
+}
+
 static void not_a_number(const struct setting *s)
 {
     char should[128];
@@ -125,6 +139,10 @@ static void not_a_number(const struct setting *s)
                      yaml_shown(s->node), s->key->word == NULL ? "" : "; for no limit write ",
                      s->key->word == NULL ? "" : s->key->word,
                      strcmp(s->key->name, "maxRetries") == 0 ? "; 0 is no retries, and there is no \"for ever\"" : "");
+        return;
+    }
+    if (s->node->kind == YAML_SCALAR && is_too_large(s->key, s->node->text)) {
+        (void)in_range(s, UINT64_MAX);
         return;
     }
     (void)snprintf(should, sizeof should, "%s%s%s", number_example(s->key),
@@ -336,8 +354,13 @@ static bool set_list(const struct setting *s)
     if (list == NULL) {
         return loader_no_memory(s->l);
     }
-    if (s->node->kind == YAML_MAPPING || (count == 0 && s->key->type == TYPE_HOSTS)) {
+    if (s->node->kind == YAML_MAPPING) {
         setting_wrong(s, "a list; write [one, two]");
+        return false;
+    }
+    if (count == 0 && s->key->type == TYPE_HOSTS) {
+        loader_error(s->l, s->node->line, s->node->column, "wrong-type",
+                     "%s: the list is empty; write at least one address, like [\"127.0.0.1:9001\"]", s->key->name);
         return false;
     }
     bool fine = true;
@@ -484,7 +507,9 @@ static bool set_attempt_timeout(const struct setting *s)
     for (int i = BECALM_TIMEOUT_LEARNED; s->key->words[i] != NULL; i++) {
         kind = yaml_is(s->node, s->key->words[i]) ? (enum becalm_timeout_kind)i : kind;
     }
-    if (kind == BECALM_TIMEOUT_EXACT && !value_duration(s->node->text, &timeout)) {
+    if (kind == BECALM_TIMEOUT_EXACT && is_too_large(s->key, s->node->text)) {
+        timeout = BECALM_NEVER;
+    } else if (kind == BECALM_TIMEOUT_EXACT && !value_duration(s->node->text, &timeout)) {
         setting_wrong(s, should);
         return false;
     }

@@ -77,6 +77,7 @@ def test_broken__a_hundred_errors_are_told_and_the_others_counted(becalm, tmp_pa
         ("budget: 10%", "budget is a mapping; write {percent: 10}"),
         ("gate: 10", "gate is a mapping; write {key: value}"),
         ("budget: [10]", "budget is a mapping; write {key: value}"),
+        ("maxRetries: 010", '"010" is not a whole number; write one like 3'),
         ("budget: {percent: 150}", '"150" is not a percentage; write a number from 0 to 100, like 10 or 0.5'),
     ],
 )
@@ -84,3 +85,19 @@ def test_broken__a_value_in_place_of_a_mapping_is_told_the_mapping(becalm, tmp_p
     (tmp_path / "p.yaml").write_text(f"defaults: {{{written}}}\n")
     done = becalm("check", tmp_path / "p.yaml")
     assert done.returncode == 1 and f"{meant} [wrong-type]" in done.stdout + done.stderr
+
+
+def test_broken__a_list_of_hosts_that_is_empty_is_called_so(becalm, tmp_path):
+    (tmp_path / "p.yaml").write_text("services: {a: {hosts: []}}\n")
+    done = becalm("check", "p.yaml")
+    assert done.returncode == 1
+    assert 'p.yaml:1:23: error: hosts: the list is empty; write at least one address, like ["127.0.0.1:9001"]' in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("key, value, most", [("maxRetries", "9" * 20, "1000"), ("deadline", "99999999999h", "24h")])
+def test_broken__a_number_with_too_many_digits_is_above_the_most_allowed(becalm, tmp_path, key, value, most):
+    """It was said to be no number."""
+    (tmp_path / "p.yaml").write_text(f"defaults: {{{key}: {value}}}\n")
+    done = becalm("check", "p.yaml")
+    assert done.returncode == 1
+    assert f"{key}: {value} is above {most}, the most allowed" in done.stdout + done.stderr
