@@ -25,6 +25,7 @@ class Asked:
     fields: list
     body: bytes = b""
     trailers: dict = dataclasses.field(default_factory=dict)
+    alone: bool = False  # its head has ended it
     ended: bool = False
     reset: int = None  # the code by which the gateway gave it up
     at: float = dataclasses.field(default_factory=time.monotonic)
@@ -150,7 +151,7 @@ class Connection:
         stream = getattr(event, "stream_id", None)
         asked = self.asked.get(stream)
         if isinstance(event, h2.events.RequestReceived):
-            asked = self.asked[stream] = Asked(self, stream, event.headers)
+            asked = self.asked[stream] = Asked(self, stream, event.headers, alone=event.stream_ended is not None)
             self.host.requests.append(asked)
             reply = self.host.at_head(asked)
             if reply is not None:

@@ -129,6 +129,18 @@ def test_grpc__ping_pong_and_megabytes_each_way_on_one_stream(grpc_pair):
     assert list(answers) == [] and answers.code() == Code.OK
 
 
+def test_grpc__a_stream_without_a_message_ends_in_a_frame_of_its_own(h2_pair):
+    """gRPC asks for an empty DATA frame then. Servers in Go know no other end, and wait."""
+    client, this, _ = h2_pair(at_end=lambda asked: unary(b"none"))
+    stream = client.begin("POST", "/lab.Lab/Client", ASKS, end=False)
+    client.connection.end_stream(stream)
+    client.flush()
+    assert client.answer(stream).body == message(b"none")
+    assert [(each.alone, each.body) for each in this.requests] == [(False, b"")]
+    client.ask(path="/plain")
+    assert this.requests[1].alone, "and what has no body says so in its head"
+
+
 def test_grpc__a_client_that_waits_for_the_first_metadata_gets_it_before_anything_else(grpc_pair):
     def slowly(each, context):
         context.send_initial_metadata((("x-ready", "yes"),))
