@@ -12,6 +12,9 @@
     "pool: {idle: 300s}\nidleTimeout: 600s\n"                                                               \
     "services: {a: {hosts: ['%s'], match: {prefix: /}, protocol: h2, attemptTimeout: 300s, deadline: none," \
     " retryOn: [5xx, reset, unavailable, unknown], initialDelay: 0}}\n"
+#define LONG                                   \
+    "pool: {idle: 300s}\nidleTimeout: 2000s\n" \
+    "services: {a: {hosts: ['%s'], match: {prefix: /}, protocol: h2, attemptTimeout: 1000s, deadline: none}}\n"
 #define GET "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 #define CALL                                                                                                 \
     "POST /a HTTP/1.1\r\nHost: x\r\nTE: trailers\r\nContent-Type: application/grpc\r\nContent-Length: 5\r\n" \
@@ -22,6 +25,7 @@
 #define SETTINGS                           FRAME("\0", "\4", "\0", "\0")
 #define SETTINGS_ACK                       FRAME("\0", "\4", "\1", "\0")
 #define OK_END(stream)                     FRAME("\1", "\1", "\5", stream) "\x88" /* :status 200 */
+#define PONG                               FRAME("\10", "\6", "\1", "\0") "becalm!!"
 /* :status 200, content-type: application/grpc; then grpc-status in trailers. */
 #define GRPC_HEAD(stream)            \
     FRAME("\23", "\1", "\4", stream) \
@@ -76,24 +80,59 @@ static void test_exchange_h2__a_silent_connection_is_asked_after_10s_and_lost_5s
                            "[20000ms] host a2 hears SETTINGS ack\n");
 }
 
+/* Once in five minutes: servers of gRPC end a connection by too_many_pings that asks much more often. */
 static void test_exchange_h2__a_host_that_answers_a_ping_may_take_its_time(void **state)
 {
     (void)state;
     struct lab lab;
-    lab_begin(&lab, ONE, GET, sizeof GET - 1);
-    for (int i = 0; i < 3; i++) {
-        lab_pass(&lab, 12 * S);
-        SAYS(&lab, 1, FRAME("\10", "\6", "\1", "\0") "becalm!!");
-    }
+    lab_begin(&lab, LONG, GET, sizeof GET - 1);
+    lab_pass(&lab, 12 * S);
+    SAYS(&lab, 1, PONG);
+    lab_pass(&lab, 313 * S);
+    SAYS(&lab, 1, PONG);
+    lab_pass(&lab, 30 * S);
     SAYS(&lab, 1, OK_END("\1"));
     lab_expect(&lab, BEGUN "[10000ms] host a1 hears PING\n"
                            "[12000ms] host a1 says PING ack\n"
-                           "[22000ms] host a1 hears PING\n"
-                           "[24000ms] host a1 says PING ack\n"
-                           "[34000ms] host a1 hears PING\n"
-                           "[36000ms] host a1 says PING ack\n"
-                           "[36000ms] host a1 says HEADERS 1 end\n"
-                           "[36000ms] client 1 hears 200\n");
+                           "[322000ms] host a1 hears PING\n"
+                           "[325000ms] host a1 says PING ack\n"
+                           "[355000ms] host a1 says HEADERS 1 end\n"
+                           "[355000ms] client 1 hears 200\n");
+}
+
+/* At most three times, however many requests come: two are too early for gRPC, and a third would end the connection. */
+static void test_exchange_h2__a_host_that_answers_pings_alone_is_asked_again_for_new_requests(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, LONG, GET, sizeof GET - 1);
+    lab_pass(&lab, 11 * S);
+    for (uint32_t i = 2; i <= 4; i++) {
+        SAYS(&lab, 1, PONG);
+        lab_pass(&lab, S);
+        lab_client(&lab);
+        lab_client_says(&lab, i, GET);
+        lab_pass(&lab, i < 4 ? 20 * S : 60 * S);
+    }
+    SAYS(&lab, 1, OK_END("\1")); /* which begins it anew, for the three that wait */
+    lab_pass(&lab, 11 * S);
+    SAYS(&lab, 1, PONG);
+    lab_expect(&lab, BEGUN "[10000ms] host a1 hears PING\n"
+                           "[11000ms] host a1 says PING ack\n"
+                           "[12000ms] client 2 says GET /a\n"
+                           "[12000ms] host a1 hears HEADERS 3 end\n"
+                           "[31000ms] host a1 hears PING\n"
+                           "[32000ms] host a1 says PING ack\n"
+                           "[33000ms] client 3 says GET /a\n"
+                           "[33000ms] host a1 hears HEADERS 5 end\n"
+                           "[52000ms] host a1 hears PING\n"
+                           "[53000ms] host a1 says PING ack\n"
+                           "[54000ms] client 4 says GET /a\n"
+                           "[54000ms] host a1 hears HEADERS 7 end\n"
+                           "[114000ms] host a1 says HEADERS 1 end\n"
+                           "[114000ms] client 1 hears 200\n"
+                           "[124000ms] host a1 hears PING\n"
+                           "[125000ms] host a1 says PING ack\n");
 }
 
 static void test_exchange_h2__whatever_a_host_says_shows_that_it_lives(void **state)
@@ -247,6 +286,7 @@ static void test_exchange_h2__a_call_of_grpc_that_is_reset_is_held_against_the_h
 
 BECALM_TESTS(cmocka_unit_test(test_exchange_h2__a_silent_connection_is_asked_after_10s_and_lost_5s_later),
              cmocka_unit_test(test_exchange_h2__a_host_that_answers_a_ping_may_take_its_time),
+             cmocka_unit_test(test_exchange_h2__a_host_that_answers_pings_alone_is_asked_again_for_new_requests),
              cmocka_unit_test(test_exchange_h2__whatever_a_host_says_shows_that_it_lives),
              cmocka_unit_test(test_exchange_h2__whatever_comes_behind_a_ping_answers_it),
              cmocka_unit_test(test_exchange_h2__an_idle_connection_is_not_asked_and_says_goodbye_in_the_end),

@@ -21,6 +21,13 @@
 #define PING_WAIT    (5 * BECALM_S)  /* for its answer */
 #define INTERIM_READ 64              /* 1xx of one attempt: a host that sends more is not about to answer */
 
+/* Servers of gRPC end a connection with too_many_pings if more than two PINGs come within five minutes of the one
+ * before, and nothing of an answer went out between them. So a host that has answered a PING is asked again only for
+ * requests that it got after that, at most so often until it says something of an answer, and else after more than
+ * these five minutes. */
+#define PINGS      3u
+#define PING_AGAIN (310 * BECALM_S)
+
 /* Servers count who resets streams as soon as they are opened, and end such connections (CVE-2023-44487). So hedging
  * and deadlines have so many resets, and so many more each second; beyond that a loser is left to end by itself. */
 #define RESETS        500u
@@ -36,6 +43,9 @@ struct host_h2 {
     uint64_t feeds;              /* how often the host has said anything */
     becalm_ns heard_at;          /* when it did so last */
     becalm_ns pinged_at;         /* 0: no PING waits for its answer */
+    becalm_ns last_ping_at;      /* the latest, answered or not ... */
+    becalm_ns asked_at;          /* ... and the first request after it; 0: none */
+    uint32_t pings;              /* since it last said anything of an answer */
     uint64_t looked_in;          /* the turn of the loop in which it was last looked at; 0: none ... */
     bool silent;                 /* ... and it had nothing to say then */
     uint64_t resets;             /* that are left, in thousandths */
@@ -207,6 +217,7 @@ static void on_answer(void *owner, const struct head *head, bool end)
     struct host_stream *stream = owner;
     struct head *copy = NULL;
     (void)end; /* which is told by itself */
+    h2_of(stream)->pings = 0;
     if (head->status == 101) {
         give_up(stream, "101 is not known to HTTP/2");
         return;
@@ -237,6 +248,7 @@ static void on_broken(void *owner, const char *rule)
 static void on_data(void *owner, const char *bytes, size_t length)
 {
     struct host_stream *stream = owner;
+    h2_of(stream)->pings = 0;
     if (!buffered_add(worker_of(h2_of(stream)), &stream->h2.in, bytes, length)) {
         give_up(stream, NULL);
         return;
@@ -557,11 +569,28 @@ static becalm_ns look_at(const struct host_h2 *h2)
     return h2->pinged_at != 0 ? becalm_ns_after(h2->pinged_at, PING_WAIT) : becalm_ns_after(h2->heard_at, PING_AFTER);
 }
 
+/* May a host that has been silent be asked whether it lives? */
+static bool may_ping(const struct host_h2 *h2, becalm_ns now)
+{
+    bool asked = h2->asked_at != 0 && becalm_ns_since(now, h2->asked_at) >= PING_AFTER;
+    return h2->pings == 0 || (asked && h2->pings < PINGS) || becalm_ns_since(now, h2->last_ping_at) >= PING_AGAIN;
+}
+
+static void ping(struct host_h2 *h2, becalm_ns now)
+{
+    h2->pinged_at = h2->last_ping_at = now;
+    h2->asked_at = 0;
+    h2->pings++;
+    h2_ping(h2->session);
+    write_later(h2);
+}
+
 void host_h2_time(struct upstream *upstream)
 {
     struct host_h2 *h2 = upstream->h2;
     struct loop *loop = &worker_of(h2)->loop;
-    if (look_at(h2) <= loop->now) {
+    becalm_ns next = look_at(h2);
+    if (next <= loop->now) {
         if (h2->streams == NULL) {
             say_goodbye(h2);
             return;
@@ -570,11 +599,13 @@ void host_h2_time(struct upstream *upstream)
             broken(h2, NULL);
             return;
         }
-        h2->pinged_at = loop->now;
-        h2_ping(h2->session);
-        write_later(h2);
+        next = becalm_ns_after(loop->now, PING_AFTER);
+        if (may_ping(h2, loop->now)) {
+            ping(h2, loop->now);
+            next = look_at(h2);
+        }
     }
-    wheel_arm(&loop->wheel, &upstream->timer, look_at(h2));
+    wheel_arm(&loop->wheel, &upstream->timer, next);
 }
 
 bool host_h2_begin(struct upstream *upstream)
@@ -631,6 +662,7 @@ void host_h2_open(struct host_stream *stream)
         stream->h2.next->h2.link = &stream->h2.next;
     }
     h2->streams = stream;
+    h2->asked_at = h2->asked_at == 0 ? loop->now : h2->asked_at;
     if (first) {
         h2->heard_at = loop->now; /* before, it had nothing to say */
         wheel_arm(&loop->wheel, &h2->upstream->timer, look_at(h2));
