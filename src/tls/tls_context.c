@@ -352,6 +352,7 @@ static SSL_CTX *ssl_ctx_make(const SSL_METHOD *method, enum becalm_tls_version l
     SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20");
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* an idle connection has no buffers */
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);    /* who reads counts the records that are not for them */
     SSL_CTX_set_read_ahead(ctx, 0);
     return ctx;
 }

@@ -17,6 +17,7 @@
 #define SHORT       (4u * 1024)  /* the first records of an answer, which can be opened as soon as they have come */
 #define SHORT_UNTIL (64u * 1024) /* then they are long */
 #define HELD_MAX    (64u * 1024) /* of what TLS says by itself to a peer who does not read */
+#define TALK_MAX    32u /* records in a row that are nothing but TLS: new keys, tickets. They cost us, not the peer */
 
 enum tls_state {
     TLS_SHAKING,
@@ -39,6 +40,7 @@ struct wire_tls {
     const char *why;   /* the handshake failed */
     uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
+    uint32_t talk;     /* records since then that are nothing but TLS */
     enum tls_state state;
     bool writes; /* the operation is a write: what the socket does not take waits in the wire's `out` */
     bool ended;  /* the socket gave its end */
@@ -480,6 +482,13 @@ static void note_more(struct wire_tls *tls)
     tls->wire->source.readable |= SSL_pending(tls->ssl) > 0 || tls->at < tls->end;
 }
 
+/* OpenSSL wants more, and gave nothing for what it has taken since `from`. Was that a whole record of an open
+ * connection? Then it is TLS that speaks with itself. */
+static bool is_talk(const struct wire_tls *tls, const char *from)
+{
+    return tls->state == TLS_OPEN && tls->at != from && (tls->at < tls->end || SSL_has_pending(tls->ssl) == 0);
+}
+
 /* Calls OpenSSL, and reads from the socket when it wants more. `size` 0 is for the handshake alone, and gives 1. */
 static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool peeks)
 {
@@ -487,13 +496,14 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
     ssize_t result;
     fill_from(tls, bytes_at(&tls->in), bytes_left(&tls->in), true);
     for (;;) {
+        const char *from = tls->at;
         int rc = size == 0 ? SSL_do_handshake(tls->ssl)
                  : peeks   ? SSL_peek(tls->ssl, into, (int)size)
                            : SSL_read(tls->ssl, into + total, (int)(size - total));
         look_shaken(tls);
         if (rc > 0 && size > 0) {
             tls->spoke = true;
-            tls->streak = 0;
+            tls->streak = tls->talk = 0;
             total += (size_t)rc;
         }
         if (rc > 0 && total < size && !peeks) {
@@ -507,6 +517,12 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
         }
         if (!wants_more(tls, rc, &result)) {
             return result;
+        }
+        if (is_talk(tls, from) && ++tls->talk > TALK_MAX) {
+            return fail(tls);
+        }
+        if (tls->at != from && tls->at < tls->end) {
+            continue; /* it stops behind each record that is not for us */
         }
         result = wire_readable(tls->wire) ? receive(tls, size) : WIRE_LATER;
         if (result == WIRE_BROKEN) {
