@@ -16,7 +16,7 @@ bool becalm__grpc_is_type(struct becalm_text content_type)
 uint32_t becalm__grpc_status_read(struct becalm_text field)
 {
     uint64_t number = 0;
-    if (text_ended(field)) {
+    if (field.at == NULL) {
         return BECALM_GRPC_NONE;
     }
     bool fine = text_take_number(&field, &number) > 0 && text_ended(field) && number < BECALM_GRPC_COUNT;

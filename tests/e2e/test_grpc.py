@@ -448,6 +448,30 @@ def test_grpc__an_answer_without_a_status_is_unknown(h2_pair):
     assert last_access(edge)["grpc_status"] == "UNKNOWN"
 
 
+NO_ANSWERS = {  # to a call of gRPC, whose client takes each for UNKNOWN
+    "an empty status alone": Answer(fields=(GRPC, ("grpc-status", ""))),
+    "an empty status in trailers": Answer(fields=(GRPC,), body=message(b"x"), trailers=(("grpc-status", ""),)),
+    "a page": Answer(fields=(("content-type", "text/html"),), body=b"<p>hello"),
+    "nothing at all": Answer(),
+    "204": Answer(status=204, fields=(GRPC,)),
+    "elsewhere": Answer(status=307, fields=(("location", "/x"),)),
+}
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_grpc__what_is_no_answer_of_grpc_is_a_failure(h2_pair, name):
+    """It opens the breaker, and is sent again where that is asked for; else it passes as it is."""
+    rules = FREE + "breaker: {enabled: true, mode: consecutive, failureThreshold: 3, waitDurationInOpenState: 60s}\nendpoints: {again: {match: {path: /again}, retryOn: [unknown]}}"
+    wrong = NO_ANSWERS[name]
+    client, this, edge = h2_pair(rules, at_end=lambda asked: unary(b"fine") if asked.path == "/again" and len(this.requests) == 2 else wrong)
+    assert asks(client, path="/again").body == message(b"fine") and len(this.requests) == 2
+    for _ in range(3):
+        answer = asks(client)
+        assert (answer.status, answer.body, answer.ended) == (wrong.status, wrong.body, True)
+    assert last_access(edge, 2)["grpc_status"] == "UNKNOWN"
+    assert asks(client).fields["grpc-message"] == "breaker_open" and len(this.requests) == 5
+
+
 def test_grpc__pushback_says_stop_or_when(grpc_pair):
     stop = Fails(Code.UNAVAILABLE, grpc_retry_pushback_ms="-1")
     soon = Fails(Code.UNAVAILABLE, grpc_retry_pushback_ms="300")

@@ -44,7 +44,8 @@ static struct becalm_outcome grpc(const char *tokens, uint32_t code, const char 
 static void test_grpc__the_status_field_is_a_number_and_nothing_else(void **state)
 {
     (void)state;
-    check_eq_u64(becalm__grpc_status_read(text("")), BECALM_GRPC_NONE);
+    check_eq_u64(becalm__grpc_status_read((struct becalm_text){0}), BECALM_GRPC_NONE);
+    check_eq_u64(becalm__grpc_status_read(text("")), BECALM_GRPC_UNKNOWN);
     check_eq_u64(becalm__grpc_status_read(text("0")), BECALM_GRPC_OK);
     check_eq_u64(becalm__grpc_status_read(text("14")), BECALM_GRPC_UNAVAILABLE);
     check_eq_u64(becalm__grpc_status_read(text("014")), BECALM_GRPC_UNAVAILABLE);

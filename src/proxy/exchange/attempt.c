@@ -727,7 +727,8 @@ static __attribute__((noinline)) bool take_grpc(struct attempt *attempt, const s
     if (attempt->grpc && !offer->ended && !head_has(offer->head, FIELD_GRPC_STATUS)) {
         return (offer->pieces->bytes == 0 && await(attempt, offer->head)) || tell_provisional(attempt, offer);
     }
-    if (attempt->grpc && offer->ended) {
+    bool alien = !attempt->grpc && attempt->status < 400; /* no answer of gRPC, and none of HTTP's failures */
+    if (alien || (attempt->grpc && offer->ended)) {
         grpc_classify(attempt, offer->head, &outcome);
     } else {
         answer_classify(attempt, offer->head, &outcome);
