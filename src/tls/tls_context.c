@@ -377,6 +377,19 @@ static bool is_equal(const char *a, const char *b)
     return strcasecmp(a, b) == 0;
 }
 
+/* A name without the dot of its root, "orders.internal.": no certificate has it, and TLS's own extension neither (RFC
+ * 6066, 3). */
+static const char *rootless(const char *name, char room[256])
+{
+    size_t length = strlen(name);
+    if (length < 2 || length > 255 || name[length - 1] != '.') {
+        return name;
+    }
+    memcpy(room, name, length - 1);
+    room[length - 1] = '\0';
+    return room;
+}
+
 /* The certificate for a name: the exact name, then "*." and what is behind its first dot; NO_CERTIFICATE: none has it.
  */
 #define NO_CERTIFICATE UINT32_MAX
@@ -400,8 +413,9 @@ static uint32_t certificate_for(const struct tls_context *context, const char *n
 static int choose_certificate(SSL *ssl, int *alert, void *data)
 {
     const struct tls_context *context = data;
+    char room[256];
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    uint32_t number = name == NULL ? NO_CERTIFICATE : certificate_for(context, name);
+    uint32_t number = name == NULL ? NO_CERTIFICATE : certificate_for(context, rootless(name, room));
     if (number == NO_CERTIFICATE && context->strict_sni) {
         *alert = SSL_AD_UNRECOGNIZED_NAME;
         return SSL_TLSEXT_ERR_ALERT_FATAL;
@@ -723,10 +737,12 @@ struct tls_context *tls_context_client(const struct tls_plan *plan, const struct
 SSL *tls_context_connect(struct tls_context *context, const char *name)
 {
     struct in6_addr ip;
+    char room[256];
     SSL *ssl = SSL_new(context->ssl_ctx[0]);
     if (ssl == NULL) {
         return NULL;
     }
+    name = rootless(name, room);
     bool is_ip = inet_pton(AF_INET, name, &ip) == 1 || inet_pton(AF_INET6, name, &ip) == 1;
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     bool fine = is_ip || SSL_set_tlsext_host_name(ssl, name) == 1;

@@ -181,6 +181,7 @@ def test_tls__the_certificate_is_chosen_by_the_name_that_the_client_asks_for(gat
     expected = {
         "first.test": 0, "both.test": 1, "a.wild.test": 1, "A.WILD.test": 1, "exact.wild.test": 2,
         "a.b.wild.test": 0, "wild.test": 0, "old-style.test": 3, "nobody.test": 0, None: 0,
+        "both.test.": 1, "a.wild.test.": 1,
     }  # fmt: skip
     for name, number in expected.items():
         with Wire(edge.port, tls=context, name=name) as wire:

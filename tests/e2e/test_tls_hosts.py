@@ -70,6 +70,15 @@ def test_tls_hosts__a_host_is_verified_by_the_name_that_it_is_called_by(gateway,
     wait_until(lambda: other.log_lines("IP address mismatch"))
 
 
+def test_tls_hosts__the_dot_of_the_root_is_no_part_of_a_name(gateway, host, authority):
+    """It is for resolvers: names with it are asked for as they stand. Certificates and SNI do not have it."""
+    heard = []
+    context = authority.issue("x", ["DNS:orders.test"]).server()
+    context.sni_callback = lambda _, name, __: heard.append(name)
+    edge = gateway(hosts_of([host(tls=context)], f"ca: {authority.cert}, serverName: orders.test."))
+    assert edge.ask().status == 200 and heard == ["orders.test"]
+
+
 @pytest.mark.parametrize("fault", ["authority", "name", "expired"])
 def test_tls_hosts__whoever_is_not_the_host_gets_no_request(gateway, host, authority, tmp_path, fault):
     stranger = Authority(tmp_path / "stranger", "somebody else")
