@@ -403,7 +403,7 @@ static void failed(struct host_stream *stream, const struct host_failure *failur
         return;
     }
     if (failure->rule != NULL) {
-        exchange_log_broken(exchange, attempt->host, failure->rule);
+        exchange_log_broken(exchange, attempt->host, failure);
     }
     fail_as(attempt, failure_of(attempt, failure),
             (struct why_failed){.rule = failure->rule, .reset = failure->reset, .code = failure->code});

@@ -314,7 +314,7 @@ bool exchange_event(struct exchange *, enum becalm_event_kind, uint32_t slot, co
 void exchange_attempt_ended(struct exchange *, uint32_t slot, const struct becalm_outcome *);
 void exchange_discard(struct exchange *, bool keep);            /* before there is a call: it is answered */
 void exchange_log(const struct exchange *, const char *reason); /* its line in the access log */
-void exchange_log_broken(const struct exchange *, struct upstream_host *, const char *rule);
+void exchange_log_broken(const struct exchange *, struct upstream_host *, const struct host_failure *);
 
 /* What the files of the exchange share: its memory, with the stream that asks, or NULL; the writer of its phase. */
 struct exchange *exchange_make(struct worker *, struct client_stream *);

@@ -204,8 +204,9 @@ void exchange_log_retry(struct exchange *exchange, const struct becalm_action *a
                            });
 }
 
-void exchange_log_broken(const struct exchange *exchange, struct upstream_host *host, const char *rule)
+void exchange_log_broken(const struct exchange *exchange, struct upstream_host *host, const struct host_failure *why)
 {
+    const char *rule = why->rule;
     struct worker *worker = exchange->worker;
     char address[ADDRESS_TEXT_MAX];
     bool again = host->rule == rule && becalm_ns_since(worker->loop.now, host->rule_at) < BECALM_S;
@@ -221,8 +222,8 @@ void exchange_log_broken(const struct exchange *exchange, struct upstream_host *
         {"rule", LOG_TEXT, text_of(rule), 0},
         {"request_id", LOG_TEXT, exchange_request_id(exchange), 0},
     };
-    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, "a host's answer breaks HTTP/1", pairs,
-             sizeof pairs / sizeof pairs[0]);
+    const char *message = why->h2 ? "a host's answer breaks HTTP/2" : "a host's answer breaks HTTP/1";
+    log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, message, pairs, sizeof pairs / sizeof pairs[0]);
 }
 
 void exchange_log_fell(struct exchange *exchange)

@@ -178,7 +178,7 @@ static void fail_closed(struct host_stream *stream)
     struct host_failure failure = {
         .failure = stream->h2.told ? BECALM_HTTP_CUT : BECALM_HTTP_RESET, .reset = true, .code = stream->h2.code};
     if (stream->h2.rule != NULL) {
-        failure = (struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = stream->h2.rule};
+        failure = (struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = stream->h2.rule, .h2 = true};
     } else if (stream->h2.code == H2_REFUSED_STREAM && !stream->h2.told) {
         /* The host has not looked at it. If the host goes away, that is no failure. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = h2->going};
@@ -439,6 +439,7 @@ static void broken(struct host_h2 *h2, const char *rule)
                        : unsent        ? BECALM_HTTP_RESET_BEFORE_REQUEST
                                        : BECALM_HTTP_RESET,
             .rule = rule,
+            .h2 = true,
             .unsent = unsent,
             .stale = unsent || (rule == NULL && upstream->reused && stream->h2.feeds == h2->feeds),
         };

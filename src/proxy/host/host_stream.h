@@ -48,6 +48,7 @@ struct host_failure {
     bool untried;     /* CONNECT: there was not even a try */
     bool unsent;      /* no byte of the request was read at the host, and none will be */
     bool stale;       /* a pooled connection was dead: this is not a failure of the host */
+    bool h2;          /* the rule is one of HTTP/2 */
     bool reset;       /* HTTP/2: the host has reset the stream, with `code` */
     uint32_t code;
 };
