@@ -285,6 +285,27 @@ def test_grpc__without_a_deadline_none_goes_out(grpc_pair):
     assert this.called[0].left > 1e9 and "x-request-deadline-ms" not in this.called[0].metadata
 
 
+@pytest.mark.parametrize("word", ["99999999H", "00000050S"])
+def test_grpc__deadlines_of_all_lengths_are_understood(h2_pair, word):
+    client, this, _ = h2_pair(at_end=lambda asked: unary(b"y"))
+    assert asks(client, fields=(("grpc-timeout", word),)).body == message(b"y")
+    sent = [value for name, value in this.requests[0].fields if name == "grpc-timeout"]
+    assert len(sent) == (0 if word.endswith("H") else 1), "one of ten thousand years is none"
+
+
+@pytest.mark.parametrize("word", ["100000000S", "-1S", "+1S", "1", "S", "1s", "1.5S", "1 S", "", "18446744073709551616n"])
+def test_grpc__what_is_no_deadline_is_not_passed_on(h2_pair, word):
+    client, this, _ = h2_pair(at_end=lambda asked: unary(b"y"))
+    assert asks(client, fields=(("grpc-timeout", word),)).body == message(b"y")
+    assert this.requests[0].field("grpc-timeout") is None
+
+
+def test_grpc__a_deadline_of_nothing_is_over_before_anybody_is_asked(h2_pair):
+    client, this, edge = h2_pair(at_end=lambda asked: unary(b"y"))
+    assert asks(client, fields=(("grpc-timeout", "0n"),)).fields["grpc-status"] == "4" and this.requests == []
+    assert last_access(edge)["grpc_status"] == "DEADLINE_EXCEEDED"
+
+
 def test_grpc__a_deadline_that_passes_is_answered_so(h2_pair):
     """By the gateway, while the host says nothing. A client would have given up by itself in the same moment."""
     client, _, edge = h2_pair(at_end=lambda asked: None)

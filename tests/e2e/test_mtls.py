@@ -34,6 +34,12 @@ def believed(gateway, context, **more):
     return gateway.host.got()[-1].get("x-forwarded-client-cert") is not None
 
 
+def der(kind, name):
+    """One alternative name byte by byte, which may have a NUL in it; 2: DNS, 6: URI."""
+    inner = bytes([0x80 | kind, len(name)]) + name
+    return ["DER:" + (bytes([0x30, len(inner)]) + inner).hex(":")]
+
+
 ROWS = [
     ("spiffe://shop/cart", ["URI:spiffe://shop/cart"], True),
     ("spiffe://shop/cart", ["URI:spiffe://shop/cart2"], False),
@@ -44,6 +50,16 @@ ROWS = [
     ("dns:*.shop", ["DNS:cart.shop"], True),
     ("dns:*.shop", ["DNS:a.cart.shop"], False),
     ("dns:cart.shop", ["DNS:b.test", "DNS:cart.shop"], True),
+    ("dns:cart.shop", ["DNS:*.shop"], False),
+    ("dns:cart.shop", der(2, b"cart.shop\0.evil.test"), False),
+    ("dns:cart.shop", der(2, b"cart.shop\0"), False),
+    ("dns:*.shop", der(2, b"evil.test\0.shop"), False),
+    ("dns:*.shop", der(2, b".shop"), False),
+    ("dns:cart.shop", der(2, b""), False),
+    ("spiffe://shop/cart", der(6, b"spiffe://shop/cart\0/x"), False),
+    ("spiffe://shop/*", der(6, b"spiffe://shop/"), False),
+    ("spiffe://shop/cart", [f"URI:spiffe://shop/{i}" for i in range(1500)], False),
+    ("spiffe://shop/1499", [f"URI:spiffe://shop/{i}" for i in range(1500)], True),
     ("cn:caller", [], True),
     ("cn:caller", ["DNS:b.test"], False),
     ("dns:caller", [], False),
