@@ -103,7 +103,7 @@ bool seal_open(const struct seals *seals, struct becalm_text name, struct becalm
     memcpy(tag, sealed.at + NONCE + length, TAG);
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
     bool right = context != NULL && bytes_add(out, sealed.at + NONCE, length);
-    unsigned char *at = right ? (unsigned char *)out->at + before : NULL;
+    unsigned char *at = right && length > 0 ? (unsigned char *)out->at + before : NULL; /* nothing may have no place */
     right = right && EVP_DecryptInit_ex(context, EVP_aes_256_gcm(), NULL, key, octets(sealed.at)) == 1 &&
             EVP_DecryptUpdate(context, NULL, &written, octets(id.at), (int)id.length) == 1 &&
             (length == 0 || EVP_DecryptUpdate(context, at, &written, at, (int)length) == 1) &&

@@ -243,10 +243,10 @@ static void share(struct world *w, struct attempt *attempt)
 /* The connection is idle again, or gone. */
 void pooled_put(struct world *w, struct attempt *attempt, enum pooled_end end)
 {
-    struct pooled *pooled = pooled_of(w, attempt);
     if (!attempt->connected) {
         return;
     }
+    struct pooled *pooled = pooled_of(w, attempt);
     attempt->connected = false;
     if (w->plan->shared) {
         struct shared *shared = &pooled->shared[attempt->stream_of];
