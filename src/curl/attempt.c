@@ -145,7 +145,7 @@ static size_t on_body(char *at, size_t size, size_t count, void *data)
     BECALM_UNREACHABLE();
 }
 
-bool attempt_give(struct attempt *attempt)
+bool attempt_deliver(struct attempt *attempt)
 {
     bool given = give_kept(attempt);
     if (given && attempt->paused) {
@@ -159,7 +159,7 @@ void attempt_release(struct attempt *attempt)
 {
     attempt->state = ATTEMPT_PASSED;
     if (give_lines(attempt, attempt->body.length == 0 ? attempt->head.length : attempt->head_end)) {
-        (void)attempt_give(attempt);
+        (void)attempt_deliver(attempt);
     } else {
         attempt->refused = true;
     }
@@ -376,7 +376,7 @@ static bool easy_choose(struct attempt *attempt)
     return attempt->easy != NULL;
 }
 
-bool attempt_send(struct attempt *attempt)
+bool attempt_dispatch(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     attempt->state = ATTEMPT_FLYING;

@@ -8,7 +8,7 @@
 #include "transfer_state.h"
 
 /* Sends it, with callbacks and headers of ours on a recorded handle; false: `code` says why not. Removes it again. */
-bool attempt_send(struct attempt *);
+bool attempt_dispatch(struct attempt *);
 void attempt_remove(struct attempt *);
 
 /* Gives the caller's handle its own options again. */
@@ -21,6 +21,6 @@ void attempt_headers_again(struct transfer *);
 void attempt_release(struct attempt *);
 
 /* Once more, if it was `held`. True: the caller has it all. */
-bool attempt_give(struct attempt *);
+bool attempt_deliver(struct attempt *);
 
 #endif

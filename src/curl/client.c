@@ -472,8 +472,8 @@ static struct client_origin *origin_make(struct client_target *target, const str
     return origin;
 }
 
-BECALM__COLD struct client_origin *client_origin(struct becalm_client *client, struct client_target *target,
-                                                 struct becalm_text url)
+BECALM__COLD struct client_origin *client_origin_of(struct becalm_client *client, struct client_target *target,
+                                                    struct becalm_text url)
 {
     struct becalm__url parts = becalm__url_split(url);
     if (!target->policy.restart.enabled || parts.host.length == 0) {

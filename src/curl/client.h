@@ -79,7 +79,7 @@ struct client_target *client_find(const struct becalm_client *, struct becalm_te
                                   const struct curl_slist *headers);
 
 /* Where the call to this target goes, for the line in which it waits for a host; NULL: it does not wait for one. */
-struct client_origin *client_origin(struct becalm_client *, struct client_target *, struct becalm_text url);
+struct client_origin *client_origin_of(struct becalm_client *, struct client_target *, struct becalm_text url);
 
 /* The counts of calls with this operation (one of the client's own, or NULL) to the target. The one without an
  * operation if there is no memory for another. */

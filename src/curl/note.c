@@ -68,7 +68,7 @@ static void count_begin(struct meter *meter, struct transfer *transfer, const st
 {
     meter_add(&meter->arrivals[METER_H1], 1); /* libcurl chooses, and they are shown as one */
     meter_begin(meter, &transfer->counted);
-    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_send() counts the others */
+    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_dispatch() counts the others */
         meter_add(&meter->in_flight, 1);
         transfer->attempt[action->slot].counted = true;
     }

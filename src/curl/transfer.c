@@ -358,7 +358,7 @@ static struct client_target *target_find(struct transfer *transfer, struct becal
         origin = route->origin;
     } else {
         target = target_of(transfer, url, method);
-        origin = client_origin(transfer->client, target, url);
+        origin = client_origin_of(transfer->client, target, url);
         route->target = NULL; /* what it was before is not the latest any more */
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memmove(route->url, url.at, url.length);
@@ -543,7 +543,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
  * paused. */
 static BECALM__COLD void timer_passed(struct transfer *transfer, struct attempt *attempt)
 {
-    bool given = !attempt->held || attempt_give(attempt);
+    bool given = !attempt->held || attempt_deliver(attempt);
     if (becalm_run_now() >= transfer->must_end_at) {
         attempt_drop(attempt);
         transfer->code = CURLE_OPERATION_TIMEDOUT;
@@ -731,7 +731,7 @@ static BECALM__OUTLINE void send_due(struct transfer *transfer)
         if (attempt->added || attempt->copied) {
             remove_former(transfer, attempt);
         }
-        if (!attempt_send(attempt)) {
+        if (!attempt_dispatch(attempt)) {
             send_failed(transfer, attempt);
             return;
         }
