@@ -4,12 +4,16 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
+# A shell that starts the tests in the background lets them ignore SIGINT, and so would every program that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 GUARD = 600  # seconds, against what never ends: no claim, for a sanitized program on a busy machine may need minutes
 
 
