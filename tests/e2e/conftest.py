@@ -32,6 +32,9 @@ HAND_OVER = (  # the descriptors of its first argument become 3, 4 and so on, as
     "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds))); os.execv(sys.argv[2], sys.argv[2:])"
 )
 
+# A shell that starts the tests in the background lets them ignore SIGINT, and so would every program that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 START_SECONDS = 30
 END_SECONDS = 40
 
@@ -143,8 +146,10 @@ class Gateway:
         """What it wrote to stderr: its log."""
         return (self.folder / "stderr").read_text(errors="replace")
 
-    def access(self):
-        """Its access log, line by line."""
+    def access(self, least=0):
+        """Its access log, line by line. A running gateway writes it behind the answers: it has at least so many lines."""
+        if least:
+            wait_until(lambda: len(self.access()) >= least, what=self.access)
         return (self.folder / "stdout").read_text(errors="replace").splitlines()
 
     def log_lines(self, word):
