@@ -129,6 +129,7 @@ function(becalm_fuzzers folder)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_test(NAME ${name} COMMAND ${name} -seed=${BECALM_FUZZ_SEED} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
                                       -artifact_prefix=${learned}- ${learned} ${kept})
-        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
+        # It computes all the time, so it takes the places of a whole processor: the Makefile has four tests for each.
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS 4)
     endforeach()
 endfunction()
