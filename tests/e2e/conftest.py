@@ -166,8 +166,8 @@ class Gateway:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def sanitized(self):
-        """Memory and speed mean nothing then."""
-        return re.search(r"lib[at]san", self.maps()) is not None
+        """Memory and speed mean nothing then. clang's sanitizers are inside of the program, gcc's are libraries."""
+        return "BECALM_SANITIZED" in os.environ or re.search(r"lib[at]san", self.maps()) is not None
 
     def maps(self):
         """The files that it has mapped."""
