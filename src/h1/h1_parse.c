@@ -42,73 +42,117 @@ static const uint8_t part_of[256] = {
 };
 /* clang-format on */
 
-/* Both stop at every line feed at the latest. */
+/* Bytes are looked at AT_ONCE together. A look has LOOK_BITS bits for each byte, those of the first are the lowest: one
+ * is set for the first byte that is not usual, and may be for others behind it. */
 
 #if defined __SSE2__
-/* How many of sixteen bytes, from the first, are letters, digits or hyphens, of which nearly all names are made. */
-static inline int usual_in_name(const char *sixteen)
+enum { AT_ONCE = 16, LOOK_BITS = 1 };
+typedef uint32_t look;
+
+static inline __m128i sixteen(const char *at)
 {
-    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)sixteen);
-    __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
-    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
-    __m128i usual = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
-                                 _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit),
-                                              _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-'))));
-    return __builtin_ctz(~(unsigned)_mm_movemask_epi8(usual)); /* the bits above the sixteenth are set */
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-/* How many of sixteen bytes, from the first, are neither below a space nor 0x7f. */
-static inline int usual_in_text(const char *sixteen)
+/* Is each byte at least `least`, and at most so much more? */
+static inline __m128i is_within(__m128i bytes, char least, char more)
 {
-    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)sixteen);
+    __m128i above = _mm_sub_epi8(bytes, _mm_set1_epi8(least));
+    return _mm_cmpeq_epi8(_mm_min_epu8(above, _mm_set1_epi8(more)), above);
+}
+
+static inline look is_not(__m128i usual)
+{
+    return (look)_mm_movemask_epi8(usual) ^ 0xffff;
+}
+
+/* Letters, digits and hyphens, of which nearly all names are made. */
+static inline look look_at_name(const char *at)
+{
+    __m128i bytes = sixteen(at);
+    __m128i letter = is_within(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), 'a', 25);
+    __m128i hyphen = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-'));
+    return is_not(_mm_or_si128(letter, _mm_or_si128(is_within(bytes, '0', 9), hyphen)));
+}
+
+/* All but those below a space, and 0x7f. */
+static inline look look_at_text(const char *at)
+{
+    __m128i bytes = sixteen(at);
     __m128i printed = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(' ')), bytes);
-    __m128i usual = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f)), printed);
-    return __builtin_ctz(~(unsigned)_mm_movemask_epi8(usual));
+    return is_not(_mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f)), printed));
 }
 
-enum { AT_ONCE = 16 };
-#else
-enum { AT_ONCE = 8 };
-
-static inline int usual_in_name(const char *eight)
+/* Visible ASCII. */
+static inline look look_at_target(const char *at)
 {
-    (void)eight;
-    return 0; /* one by one */
+    return is_not(is_within(sixteen(at), '!', '~' - '!'));
 }
+#else
+enum { AT_ONCE = 8, LOOK_BITS = 8 };
+typedef uint64_t look;
 
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define ONE_BY_ONE      EACH_BYTE(0x80)
 
-/* How many of eight bytes, from the first, are neither below a space nor 0x7f; or fewer. The highest bit of each byte
- * that is stays; those of bytes of more weight than one that is may stay, too. */
-static inline int usual_in_text(const char *eight)
+static inline look look_at_name(const char *at)
+{
+    (void)at;
+    return ONE_BY_ONE;
+}
+
+static inline look look_at_text(const char *at)
 {
     uint64_t word;
-    memcpy(&word, eight, sizeof word);
+    memcpy(&word, at, sizeof word);
     uint64_t delete = word ^ EACH_BYTE(0x7f);
     uint64_t found = (((word - EACH_BYTE(' ')) & ~word) | ((delete - EACH_BYTE(1)) & ~delete)) & EACH_BYTE(0x80);
-    return found == 0 ? 8 : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(found) / 8 : 0;
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? found : ONE_BY_ONE;
+}
+
+static inline look look_at_target(const char *at)
+{
+    (void)at;
+    return ONE_BY_ONE;
 }
 #endif
 
-/* Many bytes at a time as long as there are as many; the rest, and bytes that are seldom, one by one. */
-
-static inline const char *name_end(const char *at, const char *end)
+/* The first byte from `at` on that is not usual. `last`: from where AT_ONCE bytes are left, of which the very last is a
+ * line feed: it is never usual. The look at the end has bytes in it that were looked at before. */
+static inline __attribute__((always_inline)) const char *unusual(look look_at(const char *), const char *at,
+                                                                 const char *last)
 {
-    for (int count = AT_ONCE; count == AT_ONCE && end - at >= AT_ONCE; at += count) {
-        count = usual_in_name(at);
+    for (;;) {
+        const char *from = at < last ? at : last;
+        look found = look_at(from) >> LOOK_BITS * (at - from);
+        if (found != 0) {
+            return at + (LOOK_BITS == 1 ? __builtin_ctz((unsigned)found) : __builtin_ctzll(found) / LOOK_BITS);
+        }
+        at = from + AT_ONCE;
     }
+}
+
+/* One by one, from a byte on that is seldom there: a name's dot or a value's tab. They stop at every line feed. */
+
+static __attribute__((noinline)) const char *name_end(const char *at)
+{
     while (part_of[(unsigned char)*at] == N) {
         at++;
     }
     return at;
 }
 
-static inline const char *text_end(const char *at, const char *end)
+static __attribute__((noinline)) const char *text_end(const char *at)
 {
-    for (int count = AT_ONCE; count == AT_ONCE && end - at >= AT_ONCE; at += count) {
-        count = usual_in_text(at);
+    while (part_of[(unsigned char)*at] != 0) {
+        at++;
     }
-    while (part_of[(unsigned char)*at] != 0) { /* a control byte may still be a tab */
+    return at;
+}
+
+static __attribute__((noinline)) const char *target_end(const char *at)
+{
+    while (*at > ' ' && *at <= '~') {
         at++;
     }
     return at;
@@ -135,29 +179,23 @@ static struct h1_verdict read_version(struct parse *p, const char *at)
     return line_ends(at + 8) ? h1__ok() : h1__bad(400, "the request line is malformed");
 }
 
-/* Visible ASCII. */
-static bool is_target(const char *at, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (at[i] <= ' ' || at[i] > '~') {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* method SP target SP version: single spaces. A method is any token: whether it is known is for the host to say. */
 static struct h1_verdict read_request_line(struct parse *p, size_t length)
 {
     struct head *head = p->head;
     const char *end = p->bytes + length;
-    const char *at = name_end(p->bytes, end);
+    const char *last = end - AT_ONCE;
+    const char *at = unusual(look_at_name, p->bytes, last);
+    at = *at == ' ' ? at : name_end(at);
     head->method_length = (uint32_t)(at - p->bytes);
     if (head->method_length == 0 || *at != ' ') {
         return h1__bad(400, "the request line is malformed");
     }
     at++;
-    const char *space = memchr(at, ' ', (size_t)(end - at));
+    const char *space = unusual(look_at_target, at, last);
+    space = *space == ' ' ? space : target_end(space);
+    bool proper = *space == ' ';
+    space = proper ? space : memchr(space, ' ', (size_t)(end - space));
     if (space == NULL || end - space < (ptrdiff_t)sizeof " HTTP/1.1\r\n" - 1) {
         return h1__bad(400, "the request line is malformed");
     }
@@ -170,7 +208,7 @@ static struct h1_verdict read_request_line(struct parse *p, size_t length)
     if (verdict.kind != H1_OK) {
         return verdict;
     }
-    return is_target(at, head->target_length) ? h1__ok() : h1__bad(400, "the target is malformed");
+    return proper ? h1__ok() : h1__bad(400, "the target is malformed");
 }
 
 /* HTTP/1.x SP status [SP phrase]. The space before an empty phrase is often forgotten, and says nothing. */
@@ -187,7 +225,7 @@ static struct h1_verdict read_status_line(struct parse *p, size_t length)
         return h1__bad(502, "the status is not a number from 100 to 999");
     }
     struct becalm_text phrase = {at + 12, line - 13};
-    if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at, at + line - 1) != at + line - 1)) {
+    if (!text_ended(phrase) && (!text_take(&phrase, ' ') || text_end(phrase.at) != at + line - 1)) {
         return h1__bad(502, "the status line is malformed");
     }
     p->head->phrase = (uint32_t)(phrase.at - at);
@@ -243,20 +281,24 @@ static __attribute__((noinline)) struct h1_verdict bad_name(const char *name, co
     return h1__bad(400, is_blank(*name) ? "a field goes over several lines" : "a field has no proper name");
 }
 
-/* One line: name, colon, value with blanks around it. Moves *at behind it. */
-static inline struct h1_verdict read_field(struct lines *lines, const char **at, const char *end)
+/* One line: name, colon, value with blanks around it. Returns where the next one begins; NULL: *wrong says why not. */
+static inline __attribute__((always_inline)) const char *read_field(struct lines *lines, const char *name,
+                                                                    const char *last, struct h1_verdict *wrong)
 {
-    const char *name = *at;
-    const char *colon = name_end(name, end);
+    const char *colon = unusual(look_at_name, name, last);
+    colon = *colon == ':' ? colon : name_end(colon);
     size_t name_length = (size_t)(colon - name);
     if (*colon != ':' || name_length - 1 >= UINT16_MAX) {
-        return bad_name(name, colon);
+        *wrong = bad_name(name, colon);
+        return NULL;
     }
     bool plain = colon[1] == ' ' && (unsigned char)colon[2] > ' ';
     const char *value = plain ? colon + 2 : behind_blanks(colon + 1);
-    const char *line_end = text_end(value, end);
+    const char *line_end = unusual(look_at_text, value, last);
+    line_end = *line_end == '\r' ? line_end : text_end(line_end);
     if (!line_ends(line_end)) {
-        return h1__bad(400, "a field has forbidden bytes");
+        *wrong = h1__bad(400, "a field has forbidden bytes");
+        return NULL;
     }
     const char *value_end = line_end;
     if ((unsigned char)value_end[-1] <= ' ') {
@@ -264,7 +306,8 @@ static inline struct h1_verdict read_field(struct lines *lines, const char **at,
         plain = false;
     }
     if (lines->count == lines->max) {
-        return h1__bad(431, "there are too many fields");
+        *wrong = h1__bad(431, "there are too many fields");
+        return NULL;
     }
     enum field_id id = field_find(name, name_length);
     lines->field[lines->count++] = (struct field){
@@ -278,29 +321,38 @@ static inline struct h1_verdict read_field(struct lines *lines, const char **at,
     lines->repeated |= lines->seen & FIELD_BIT(id);
     lines->seen |= FIELD_BIT(id);
     lines->plain &= plain;
-    *at = line_end + 2;
-    return h1__ok();
+    return line_end + 2;
 }
 
-/* All lines up to the empty one, which must be the last. Without a call inside of the loop its constants stay in
- * registers. */
-__attribute__((flatten)) static struct h1_verdict read_fields(struct parse *p, size_t length)
+/* All lines up to the empty one, which must be the last; there are AT_ONCE bytes at least. Without a call inside of the
+ * loop its constants stay in registers. */
+__attribute__((flatten)) static struct h1_verdict read_lines(struct parse *p, const char *bytes, size_t length)
 {
-    struct lines lines = {.bytes = p->bytes, .field = p->head->field, .max = p->fields_max, .plain = true};
+    struct lines lines = {.bytes = bytes, .field = p->head->field, .max = p->fields_max, .plain = true};
     struct h1_verdict verdict = h1__ok();
-    const char *at = p->bytes + p->at;
-    const char *end = p->bytes + length;
-    while (verdict.kind == H1_OK && at < end && !line_ends(at)) {
-        verdict = read_field(&lines, &at, end);
+    const char *at = bytes + p->at;
+    const char *end = bytes + length;
+    while (at != NULL && at < end && !line_ends(at)) {
+        at = read_field(&lines, at, end - AT_ONCE, &verdict);
     }
     p->head->field_count = lines.count;
     p->head->seen = lines.seen;
     p->head->as_it_came = lines.plain && (lines.seen & FIELD_HOP) == 0;
     p->repeated = lines.repeated;
-    if (verdict.kind == H1_OK && at + 2 != end) {
+    if (at != NULL && at + 2 != end) {
         return h1__bad(400, "the fields do not end in an empty line");
     }
     return verdict;
+}
+
+/* The same of any number of bytes: trailers may have fewer. */
+static struct h1_verdict read_fields(struct parse *p, size_t length)
+{
+    char few[AT_ONCE];
+    if (length >= AT_ONCE) {
+        return read_lines(p, p->bytes, length);
+    }
+    return read_lines(p, memcpy(few + AT_ONCE - length, p->bytes, length), length);
 }
 
 /* ---- a whole head ---- */
@@ -331,7 +383,7 @@ struct h1_verdict h1_parse_request(const char *bytes, size_t length, const struc
         return h1_too_large(bytes, limits->head_bytes);
     }
     begin(&p, bytes, head, HEAD_REQUEST_FIELDS_MAX);
-    if (!ends_in_line_feed(bytes, length)) {
+    if (length < AT_ONCE || !ends_in_line_feed(bytes, length)) { /* "G / HTTP/1.1" and two ends of lines have so many */
         return h1__bad(400, "the request line is malformed");
     }
     struct h1_verdict verdict = read_request_line(&p, length);

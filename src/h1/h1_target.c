@@ -5,15 +5,15 @@
 
 /* Characters of a registered name as they are in use: letters, digits, - . _ ~ and %, which two hexadecimal digits have
  * to follow. RFC 3986 allows !$&'()*+,;= as well, but no host has such a name, and a comma looks like two of them. */
-#define NAME_LOW  (UINT64_C(0x3ff) << '0' | UINT64_C(1) << '-' | UINT64_C(1) << '.')
-#define LETTERS   UINT64_C(0x07fffffe07fffffe)
-#define NAME_HIGH (LETTERS | UINT64_C(1) << ('_' - 64) | UINT64_C(1) << ('~' - 64))
-
-static bool is_name_char(char c)
-{
-    unsigned char u = (unsigned char)c;
-    return u < 64 ? (NAME_LOW >> u & 1) != 0 : u < 128 && (NAME_HIGH >> (u - 64) & 1) != 0;
-}
+#define A 1
+/* clang-format off */
+static const bool name_char[256] = {
+    ['-'] = A, ['.'] = A, ['_'] = A, ['~'] = A,
+    ['0'] = A, A, A, A, A, A, A, A, A, A,
+    ['A'] = A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A,
+    ['a'] = A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A,
+};
+/* clang-format on */
 
 static bool is_hex(char c)
 {
@@ -25,7 +25,7 @@ static bool take_registered_name(struct becalm_text *text)
     size_t before = text->length;
     for (;;) {
         size_t plain = 0;
-        while (plain < text->length && is_name_char(text->at[plain])) {
+        while (plain < text->length && name_char[(unsigned char)text->at[plain]]) {
             plain++;
         }
         text_skip(text, plain);

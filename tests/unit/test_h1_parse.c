@@ -931,6 +931,36 @@ static void test_h1_trailers__drop_what_must_not_come_behind_a_body(void **state
     check_eq_u64(head.field_count, 0);
 }
 
+/* Bytes are read many at a time, and the last ones together with those before them. Whatever the lengths are, and
+ * wherever a byte is that is seldom there, it makes no difference. */
+static void test_h1_trailers__names_and_values_of_any_length_at_any_place(void **state)
+{
+    (void)state;
+    for (int name = 1; name <= 40; name++) {
+        for (int value = 0; value <= 40; value++) {
+            char bytes[128];
+            char names[41];
+            char values[41];
+            struct head head;
+            memset(names, 'n', sizeof names);
+            memset(values, 'v', sizeof values);
+            names[value % name] = '.';                  /* a name's, but seldom */
+            values[value / 2] = value > 2 ? '\t' : 'v'; /* the same of a value, if it is not at an end of it */
+            snprintf(bytes, sizeof bytes, "%.*s: %.*s\r\n\r\n", name, names, value, values);
+            check_eq_u64(trailers_of(text(bytes), &head).kind, H1_OK);
+            check_eq_u64(head.field_count, 1);
+            names[name] = values[value] = '\0';
+            check_text(field_name(&head, &head.field[0]), names);
+            check_text(field_value(&head, &head.field[0]), values);
+            bytes[name / 2] = ' ';
+            check_eq_u64(trailers_of(text(bytes), &head).kind, H1_BAD);
+            bytes[name / 2] = 'n';
+            bytes[name + 2 + value / 2] = '\x7f';
+            check_eq_u64(trailers_of(text(bytes), &head).kind, H1_BAD);
+        }
+    }
+}
+
 static void test_h1_trailers__those_of_grpc_are_kept_but_for_one_connections_and_ours(void **state)
 {
     static const char bytes[] = "grpc-status: 0\r\nset-cookie: a\r\nauthorization: b\r\nx-a: 1\r\nx-a: 2\r\n"
@@ -1073,6 +1103,7 @@ BECALM_TESTS(cmocka_unit_test(test_h1_request__a_plain_request_in_its_parts),
              cmocka_unit_test(test_h1_answer__the_last_field_that_fits_fits),
              cmocka_unit_test(test_h1_answer__ambiguous_ones_are_502),
              cmocka_unit_test(test_h1_trailers__drop_what_must_not_come_behind_a_body),
+             cmocka_unit_test(test_h1_trailers__names_and_values_of_any_length_at_any_place),
              cmocka_unit_test(test_h1_trailers__those_of_grpc_are_kept_but_for_one_connections_and_ours),
              cmocka_unit_test(test_h1_trailers__framing_and_malformed_ones_are_refused),
              cmocka_unit_test(test_h1_head_end__is_the_first_empty_line),
