@@ -193,6 +193,7 @@ void h1_put_request(struct text_sink *out, const struct draft *draft)
     h1_put_fields(out, draft->passed, draft->skip);
     text_put(out, draft->lines[0]);
     text_put(out, draft->lines[1]);
+    text_put(out, draft->lines[2]);
     put_added(out, draft);
     if (draft->framing == BODY_OPEN) {
         text_put_chars(out, "transfer-encoding: chunked\r\n");

@@ -31,7 +31,7 @@ struct draft {
     bool te_trailers;           /* of a request: trailers are welcome */
     bool close;                 /* nothing follows on this connection */
     uint32_t count;
-    struct becalm_text lines[2]; /* more fields, as HTTP/1 writes them, for requests by it alone; absent: none */
+    struct becalm_text lines[3]; /* more fields, as HTTP/1 writes them, for requests by it alone; absent: none */
     struct text_sink values;     /* room for values that are made here */
 
     /* From here on nothing is zeroed: it is filled before it is read. */

@@ -69,6 +69,17 @@ enum worker_order {
 
 #define WORKER_PASSED 64u /* hosts that no service names, whose connections are kept */
 
+/* Lines for hosts with HTTP/1 that say who sends a first attempt and how much time it has, as they were last written:
+ * by the whole milliseconds, which are the same for most calls of a service. */
+#define WORKER_TOLD 8u /* a power of two */
+#define TOLD_ROOM   192u
+struct told_lines {
+    uint64_t left_ms;
+    uint32_t send;   /* what the service is told, of enum becalm_send */
+    uint32_t length; /* 0: none are kept here */
+    char text[TOLD_ROOM];
+};
+
 struct worker {
     struct loop loop; /* first: the loop's callbacks find the worker by it */
     struct gateway *gateway;
@@ -117,6 +128,7 @@ struct worker {
     struct timer lines_timer;         /* and when to do that again */
     uint64_t request_ids;             /* what ids are drawn from */
     struct forwarded_kept forwarded;  /* lines about clients, as they were last written */
+    struct told_lines told[WORKER_TOLD];
     struct worker_keys *keys; /* the store of its keys, and older ones in which keys are held; see key_store.h */
     char date[30];
     int64_t date_second;

@@ -31,6 +31,19 @@ def test_the_policys_own_deadline_is_told_when_nobody_sent_one(pair):
     assert 6000 < left(host.requests[0]) <= 7000
 
 
+def test_each_service_is_told_its_own_time(gateway, host):
+    """Lines that were written for one request serve the next: but never one with another time, or a service that is told less."""
+    one = host()
+    rules = {"a": "attemptTimeout: 4s", "b": "attemptTimeout: 14s", "c": "attemptTimeout: 4s, send: [deadline]"}
+    services = [f"  {name}: {{hosts: ['{one.address}'], match: {{prefix: /{name}}}, {rule}}}" for name, rule in rules.items()]
+    front = gateway("\n".join(["services:", *services, ""]))
+    for name in "aabbccabcbac":
+        assert front.ask(path=f"/{name}").status == 200
+        got = one.requests[-1]
+        assert (left(got) > 4000) == (name == "b")
+        assert [got.get("via") is None, got.get("x-envoy-attempt-count") is None] == [name == "c"] * 2
+
+
 def test_the_least_of_all_dialects_wins_and_each_is_written_again(pair):
     gateway, host = pair(TRUST, rules="attemptTimeout: 20s")
     fields = {

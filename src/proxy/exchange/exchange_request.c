@@ -304,12 +304,14 @@ static becalm_ns grpc_ends_at(const struct exchange *exchange)
     return at == 0 ? BECALM_NEVER : at;
 }
 
-static void add_time_left(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
-                          uint32_t send)
+static becalm_ns time_left(const struct exchange *exchange, const struct attempt *attempt, uint32_t send)
 {
     becalm_ns ends_at = exchange->grpc ? grpc_ends_at(exchange) : attempt->timeout_at;
-    becalm_ns left =
-        (send & BECALM_SEND_DEADLINE) == 0 ? BECALM_NEVER : becalm_ns_left(exchange->worker->loop.now, ends_at);
+    return (send & BECALM_SEND_DEADLINE) == 0 ? BECALM_NEVER : becalm_ns_left(exchange->worker->loop.now, ends_at);
+}
+
+static void add_time_left(struct draft *draft, const struct exchange *exchange, becalm_ns left, uint32_t send)
+{
     if (left != BECALM_NEVER) {
         add_deadline(draft, "x-request-deadline-ms", BECALM_DEADLINE_REQUEST, left);
         if ((exchange->dialects & BECALM_DEADLINE_GRPC) != 0) {
@@ -442,6 +444,67 @@ static void add_origin(struct draft *draft, const struct exchange *exchange, con
     add_ids(draft, exchange, attempt, send);
 }
 
+static void add_attempts(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
+{
+    draft_add_number(draft, "x-envoy-attempt-count", attempt->number + 1);
+    uint32_t before = attempt->number + exchange->grpc_previous;
+    if (before > 0 && (exchange->grpc || (exchange->dialects & BECALM_DEADLINE_GRPC) != 0)) {
+        draft_add_number(draft, "grpc-previous-rpc-attempts", before);
+    }
+}
+
+/* Who sends the request, how much time it has, and which attempt it is. */
+static void add_told(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
+                     becalm_ns left)
+{
+    uint32_t send = exchange->target->service->send;
+    if ((send & BECALM_SEND_VIA) != 0) {
+        add_via(draft, exchange);
+    }
+    add_time_left(draft, exchange, left, send);
+    if ((send & BECALM_SEND_ATTEMPTS) != 0) {
+        add_attempts(draft, exchange, attempt);
+    }
+}
+
+/* Writes them down, in place of others. */
+static __attribute__((noinline)) void told_make(struct told_lines *told, struct draft *draft,
+                                                const struct exchange *exchange, const struct attempt *attempt,
+                                                becalm_ns left)
+{
+    uint32_t first = draft->count;
+    struct text_sink out = {.at = told->text, .size = sizeof told->text};
+    add_told(draft, exchange, attempt, left);
+    for (uint32_t i = first; i < draft->count; i++) {
+        h1_put_line(&out, draft->added[i].name, draft->added[i].value);
+    }
+    BECALM_ASSERT(!out.full);
+    draft->count = first;
+    told->left_ms = left / BECALM_MS;
+    told->send = exchange->target->service->send;
+    told->length = (uint32_t)out.length;
+}
+
+/* The same for nearly all requests: a first attempt by HTTP/1, of a client that said nothing of this itself. */
+static void add_told_kept(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt)
+{
+    const uint64_t said = FIELD_BIT(FIELD_VIA) | FIELD_BIT(FIELD_BAGGAGE);
+    const struct head *head = exchange->head;
+    uint32_t send = exchange->target->service->send;
+    becalm_ns left = time_left(exchange, attempt, send);
+    if (attempt->stream.ops != &host_h1_ops || attempt->number > 0 || exchange->grpc || exchange->dialects != 0 ||
+        (head->seen & said) != 0 || head->version != HTTP_1_1 || left < BECALM_MS) {
+        add_told(draft, exchange, attempt, left);
+        return;
+    }
+    uint64_t left_ms = left / BECALM_MS;
+    struct told_lines *told = &exchange->worker->told[left_ms % WORKER_TOLD];
+    if (told->left_ms != left_ms || told->send != send || told->length == 0) {
+        told_make(told, draft, exchange, attempt, left);
+    }
+    draft->lines[2] = (struct becalm_text){told->text, told->length};
+}
+
 void exchange_draft_request(struct exchange *exchange, const struct attempt *attempt, struct draft *draft)
 {
     const struct head *head = exchange->head;
@@ -462,18 +525,6 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     if (exchange->holds_key && exchange->ask.fence != 0 && exchange->view->snapshot->settings->keys.fence) {
         draft_add_number(draft, "becalm-key-fence", exchange->ask.fence);
     }
-    uint32_t send = exchange->target->service->send;
-    add_origin(draft, exchange, attempt, send);
-    if ((send & BECALM_SEND_VIA) != 0) {
-        add_via(draft, exchange);
-    }
-    add_time_left(draft, exchange, attempt, send);
-    if ((send & BECALM_SEND_ATTEMPTS) == 0) {
-        return;
-    }
-    draft_add_number(draft, "x-envoy-attempt-count", attempt->number + 1);
-    uint32_t before = attempt->number + exchange->grpc_previous;
-    if (before > 0 && (exchange->grpc || (exchange->dialects & BECALM_DEADLINE_GRPC) != 0)) {
-        draft_add_number(draft, "grpc-previous-rpc-attempts", before);
-    }
+    add_origin(draft, exchange, attempt, exchange->target->service->send);
+    add_told_kept(draft, exchange, attempt);
 }
