@@ -6,17 +6,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* recv() and sendmsg() as the kernel has them. In libc they are points where a thread can be cancelled, and every call
- * pays for that; no thread of ours ever is. */
+/* recv(), send() and sendmsg() as the kernel has them. In libc they are points where a thread can be cancelled, and
+ * every call pays for that; no thread of ours ever is. */
 
 ssize_t wire__recv(int fd, char *into, size_t size)
 {
     return syscall(SYS_recvfrom, fd, into, size, 0, NULL, NULL);
 }
 
-static ssize_t send_message(int fd, const struct msghdr *message)
+/* Most of what is sent is one piece, for which the kernel need not read a list. */
+static ssize_t send_parts(int fd, struct iovec *part, int count)
 {
-    return syscall(SYS_sendmsg, fd, message, MSG_NOSIGNAL);
+    if (count == 1) {
+        return syscall(SYS_sendto, fd, part->iov_base, part->iov_len, MSG_NOSIGNAL, NULL, 0);
+    }
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
+    return syscall(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
 }
 
 static bool later(void)
@@ -37,10 +42,9 @@ ssize_t wire__read_again(struct wire *wire, char *into, size_t size, ssize_t got
 
 ssize_t wire_send_plain(struct wire *wire, struct iovec *part, int count)
 {
-    struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
     ssize_t sent;
     do {
-        sent = send_message(wire->source.fd, &message);
+        sent = send_parts(wire->source.fd, part, count);
     } while (sent < 0 && errno == EINTR);
     return sent >= 0 ? sent : later() ? 0 : WIRE_BROKEN;
 }

@@ -5,6 +5,8 @@
 
 #include "check.h"
 
+#include <stdio.h>
+
 #define MS BECALM_MS
 
 #define ONE    "services: {a: {hosts: ['%s'], match: {prefix: /}}}\n"
@@ -170,6 +172,31 @@ static void test_exchange__a_host_that_hangs_is_given_up(void **state)
                      "[200ms] host a2 hears GET /a\n"
                      "[300ms] client 1 hears 504 and 150 bytes\n"
                      "[300ms] host a2 hears the end\n");
+}
+
+/* One that is small goes behind its head, a larger one beside it: the client can't tell. */
+static void test_exchange__answers_of_every_size_are_whole(void **state)
+{
+    static const int sizes[] = {0, 1, 2047, 2048, 2049, 9000};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct lab lab;
+        char answer[9100];
+        char trace[512];
+        char heard[64] = "200";
+        int head = snprintf(answer, sizeof answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", sizes[i]);
+        memset(answer + head, 'x', (size_t)sizes[i]);
+        lab_begin(&lab, ONE, GET);
+        lab_host_says_bytes(&lab, 1, answer, (size_t)(head + sizes[i]));
+        if (sizes[i] > 0) {
+            snprintf(heard, sizeof heard, "200 and %d bytes", sizes[i]);
+        }
+        snprintf(trace, sizeof trace,
+                 "[  0ms] client 1 says GET /a\n[  0ms] host a1 hears GET /a\n[  0ms] host a1 says %s\n"
+                 "[  0ms] client 1 hears %s\n",
+                 heard, heard);
+        lab_expect(&lab, trace);
+    }
 }
 
 static void test_exchange__an_upload_that_streams(void **state)
@@ -505,6 +532,7 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__an_answer_that_is_cut_is_cut_for_the_client),
              cmocka_unit_test(test_exchange__a_silent_answer_is_cut_after_idle_timeout),
              cmocka_unit_test(test_exchange__a_host_that_hangs_is_given_up),
+             cmocka_unit_test(test_exchange__answers_of_every_size_are_whole),
              cmocka_unit_test(test_exchange__an_upload_that_streams),
              cmocka_unit_test(test_exchange__an_upload_that_is_collected),
              cmocka_unit_test(test_exchange__an_answer_before_the_upload_has_ended),
