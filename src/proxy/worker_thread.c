@@ -183,6 +183,7 @@ void worker_free(struct worker *worker)
     views_free(worker);
     while (worker->spare != NULL) {
         struct exchange *next = worker->spare->next;
+        timer_disarm(&worker->spare->timer);
         free(worker->spare);
         worker->spare = next;
     }

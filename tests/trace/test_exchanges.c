@@ -174,6 +174,26 @@ static void test_exchange__a_host_that_hangs_is_given_up(void **state)
                      "[300ms] host a2 hears the end\n");
 }
 
+/* The first call's timer is still armed when the second one has begun: each call has its own time all the same. */
+static void test_exchange__a_call_is_not_given_up_at_the_time_of_the_one_before_it(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, "services: {a: {hosts: ['%s'], match: {prefix: /}, attemptTimeout: 200ms, maxRetries: 0}}\n", GET);
+    lab_host_says(&lab, 1, HELLO);
+    lab_pass(&lab, 150 * MS);
+    lab_client_says(&lab, 1, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+    lab_pass(&lab, 1000 * MS);
+    lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
+                     "[  0ms] host a1 hears GET /a\n"
+                     "[  0ms] host a1 says 200 and 5 bytes\n"
+                     "[  0ms] client 1 hears 200 and 5 bytes\n"
+                     "[150ms] client 1 says GET /b\n"
+                     "[150ms] host a1 hears GET /b\n"
+                     "[350ms] client 1 hears 504 and 124 bytes\n"
+                     "[350ms] host a1 hears the end\n");
+}
+
 /* One that is small goes behind its head, a larger one beside it: the client can't tell. */
 static void test_exchange__answers_of_every_size_are_whole(void **state)
 {
@@ -532,6 +552,7 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__an_answer_that_is_cut_is_cut_for_the_client),
              cmocka_unit_test(test_exchange__a_silent_answer_is_cut_after_idle_timeout),
              cmocka_unit_test(test_exchange__a_host_that_hangs_is_given_up),
+             cmocka_unit_test(test_exchange__a_call_is_not_given_up_at_the_time_of_the_one_before_it),
              cmocka_unit_test(test_exchange__answers_of_every_size_are_whole),
              cmocka_unit_test(test_exchange__an_upload_that_streams),
              cmocka_unit_test(test_exchange__an_upload_that_is_collected),

@@ -15,12 +15,35 @@
 #define ORPHAN_STEP (16u * 1024) /* of an answer for the store alone: as much must come in each idleTimeout */
 #define NO_ANSWER   UINT64_MAX
 
-/* Memory: exchanges are all of one size, and used again. */
+/* The timer. Nearly no call ever needs it, and the next one needs it a little later: so it stays armed while calls end
+ * and the exchange is used again, and looks when it fires whether there is something to be done. */
 
 static void timer_fires(struct timer *timer)
 {
     struct exchange *exchange = CONTAINER_OF(timer, struct exchange, timer);
-    exchange_event(exchange, BECALM_EVENT_TIMER, 0, NULL);
+    struct loop *loop = &exchange->worker->loop;
+    if (exchange->timer_at <= loop->now) {
+        exchange_event(exchange, BECALM_EVENT_TIMER, 0, NULL);
+    } else {
+        wheel_arm(&loop->wheel, timer, exchange->timer_at);
+    }
+}
+
+static void timer_set(struct exchange *exchange, becalm_ns at)
+{
+    exchange->timer_at = at;
+    if (!timer_armed(&exchange->timer) || exchange->timer.at > at) {
+        wheel_arm(&exchange->worker->loop.wheel, &exchange->timer, at);
+    }
+}
+
+/* Memory: exchanges are all of one size, and used again. */
+
+/* One more, or one less. No other thread writes it. */
+static void exchange_count(struct worker *worker, uint32_t more)
+{
+    uint32_t count = atomic_load_explicit(&worker->exchange_count, memory_order_relaxed);
+    atomic_store_explicit(&worker->exchange_count, count + more, memory_order_relaxed);
 }
 
 struct exchange *exchange_make(struct worker *worker, struct client_stream *stream)
@@ -31,21 +54,22 @@ struct exchange *exchange_make(struct worker *worker, struct client_stream *stre
         worker->spare_count--;
     } else {
         exchange = malloc(EXCHANGE_BYTES);
+        if (exchange == NULL) {
+            return NULL;
+        }
+        exchange->timer = (struct timer){.fire = timer_fires};
     }
-    if (exchange == NULL) {
-        return NULL;
-    }
-    memset(exchange, 0, offsetof(struct exchange, call));
+    memset((char *)exchange + sizeof exchange->timer, 0, offsetof(struct exchange, call) - sizeof exchange->timer);
     attempt_enter(&exchange->first, ATTEMPT_NONE);
     exchange->retry_after[0] = '\0';
-    exchange->timer.fire = timer_fires;
+    exchange->timer_at = BECALM_NEVER;
     exchange->stream = stream;
     exchange->worker = worker;
     exchange->arrived_at = worker->loop.now;
     exchange->arrived_wall = worker->loop.wall;
     exchange->grpc_status = BECALM_GRPC_NONE;
     stream->exchange = exchange;
-    atomic_fetch_add_explicit(&worker->exchange_count, 1, memory_order_relaxed);
+    exchange_count(worker, 1);
     return exchange;
 }
 
@@ -109,7 +133,7 @@ bool exchange_orphan_moves(struct exchange *exchange)
 void exchange_free(struct exchange *exchange)
 {
     struct worker *worker = exchange->worker;
-    timer_disarm(&exchange->timer);
+    exchange->timer_at = BECALM_NEVER;
     orphan_end(exchange);
     for (uint32_t i = 0; i < BECALM_SLOTS; i++) {
         if (exchange->attempt[i] != NULL) {
@@ -144,12 +168,13 @@ void exchange_free(struct exchange *exchange)
     if (exchange->view != NULL) {
         view_leave(worker, exchange->view);
     }
-    atomic_fetch_sub_explicit(&worker->exchange_count, 1, memory_order_relaxed);
+    exchange_count(worker, UINT32_MAX);
     if (worker->spare_count < SPARE_MAX) {
         exchange->next = worker->spare;
         worker->spare = exchange;
         worker->spare_count++;
     } else {
+        timer_disarm(&exchange->timer);
         free(exchange);
     }
 }
@@ -205,7 +230,6 @@ static __attribute__((noinline)) void exchange_fall(struct exchange *exchange)
     meter_end_untold(exchange->meter, &exchange->steps, &exchange->call.record);
     exchange->fallback = FALLBACK_SERVICE;
     exchange_log_fell(exchange);
-    timer_disarm(&exchange->timer);
     if (exchange->kept.status != 0) {
         buffered_free(exchange->worker, &exchange->kept.bytes);
         bytes_free(&exchange->kept.trailers);
@@ -343,8 +367,7 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
         attempt_free(attempt);
     }
     if (exchange->phase != EXCHANGE_OVER && action.wake_at != exchange->timer_at) {
-        exchange->timer_at = action.wake_at;
-        wheel_arm(&exchange->worker->loop.wheel, &exchange->timer, action.wake_at);
+        timer_set(exchange, action.wake_at);
     }
     *serve |= (action.flags & BECALM_DO_SERVE) != 0;
     if ((action.flags & BECALM_DO_PARK) != 0) {

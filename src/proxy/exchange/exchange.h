@@ -155,7 +155,7 @@ enum fallback {
 };
 
 struct exchange {
-    struct timer timer; /* the call's */
+    struct timer timer; /* the call's; first, since it stays armed while the rest is zeroed */
     struct exchange *next;
     struct exchange **orphan_link; /* among its worker's calls that go on without their client; NULL: none of them */
     struct client_stream *stream;  /* the client's side; stream_nobody: it has gone */
