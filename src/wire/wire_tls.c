@@ -52,29 +52,7 @@ struct wire_tls {
     bool lost;   /* the handshake ended with the connection */
 };
 
-/* Buffers. */
-
-static bool room_ready(struct wire_room *room)
-{
-    if (room->in == NULL) {
-        room->in = malloc(ROOM_IN);
-        room->out = malloc(ROOM_OUT);
-        room->plain = malloc(RECORD);
-        if (room->in == NULL || room->out == NULL || room->plain == NULL) {
-            wire_room_free(room);
-            return false;
-        }
-    }
-    return true;
-}
-
-void wire_room_free(struct wire_room *room)
-{
-    free(room->in);
-    free(room->out);
-    free(room->plain);
-    room->in = room->out = room->plain = NULL;
-}
+/* Sending. */
 
 /* Sends what was sealed; keeps what the socket does not take, behind what waits already. */
 static void spill(struct wire_tls *tls)
@@ -163,6 +141,35 @@ static void method_make(void)
     }
 }
 
+static bool room_ready(struct wire_room *room)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (room->in != NULL) {
+        return true;
+    }
+    pthread_once(&once, method_make);
+    room->in = malloc(ROOM_IN);
+    room->out = malloc(ROOM_OUT);
+    room->plain = malloc(RECORD);
+    room->bio = method == NULL ? NULL : BIO_new(method);
+    if (room->in == NULL || room->out == NULL || room->plain == NULL || room->bio == NULL) {
+        wire_room_free(room);
+        return false;
+    }
+    BIO_set_init(room->bio, 1);
+    return true;
+}
+
+void wire_room_free(struct wire_room *room)
+{
+    free(room->in);
+    free(room->out);
+    free(room->plain);
+    BIO_free(room->bio);
+    room->in = room->out = room->plain = NULL;
+    room->bio = NULL;
+}
+
 /* Sessions of hosts. */
 
 struct wire_host *wire_host_make(struct tls_context *context, const char *name)
@@ -200,19 +207,15 @@ static void keep_session(struct tls_link *link, SSL_SESSION *session)
 static bool begin(struct wire *wire, struct tls_context *context, SSL *ssl, struct wire_host *host,
                   struct wire_room *room)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, method_make);
     struct wire_tls *tls = calloc(1, sizeof *tls);
-    BIO *bio = method == NULL ? NULL : BIO_new(method);
-    if (ssl == NULL || tls == NULL || bio == NULL || !room_ready(room)) {
+    if (ssl == NULL || tls == NULL || !room_ready(room)) {
         SSL_free(ssl);
         free(tls);
-        BIO_free(bio);
         return false;
     }
-    BIO_set_data(bio, tls);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(ssl, bio, bio);
+    BIO_set_data(room->bio, tls);
+    BIO_up_ref(room->bio);
+    SSL_set_bio(ssl, room->bio, room->bio);
     SSL_set_app_data(ssl, tls);
     *tls = (struct wire_tls){
         .link = {keep_session},
@@ -264,7 +267,10 @@ static void operation_begin(struct wire *wire, bool writes)
     tls->writes = writes;
     tls->sent = 0;
     tls->at = tls->end = NULL;
-    ERR_clear_error();
+    BIO_set_data(tls->room->bio, tls);
+    if (ERR_peek_error() != 0) { /* to clear an empty list costs as much as to seal a small record */
+        ERR_clear_error();
+    }
 }
 
 void wire__tls_free(struct wire *wire)
@@ -489,12 +495,21 @@ static bool is_talk(const struct wire_tls *tls, const char *from)
     return tls->state == TLS_OPEN && tls->at != from && (tls->at < tls->end || SSL_has_pending(tls->ssl) == 0);
 }
 
+/* Has OpenSSL nothing to open, so that to call it would be in vain? */
+static bool lacks_bytes(const struct wire_tls *tls)
+{
+    return tls->state == TLS_OPEN && tls->at == tls->end && SSL_pending(tls->ssl) == 0;
+}
+
 /* Calls OpenSSL, and reads from the socket when it wants more. `size` 0 is for the handshake alone, and gives 1. */
 static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool peeks)
 {
     size_t total = 0;
     ssize_t result;
     fill_from(tls, bytes_at(&tls->in), bytes_left(&tls->in), true);
+    if (lacks_bytes(tls) && wire_readable(tls->wire) && (result = receive(tls, size)) < 0) {
+        return result == WIRE_LATER ? result : lose(tls);
+    }
     for (;;) {
         const char *from = tls->at;
         int rc = size == 0 ? SSL_do_handshake(tls->ssl)
@@ -506,7 +521,7 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
             tls->streak = tls->talk = 0;
             total += (size_t)rc;
         }
-        if (rc > 0 && total < size && !peeks) {
+        if (rc > 0 && total < size && !peeks && !lacks_bytes(tls)) {
             continue;
         }
         if (rc > 0 || total > 0) {
@@ -692,12 +707,13 @@ static ssize_t seal_parts(struct wire_tls *tls, const struct iovec *part, int co
         while (left > 0) {
             size_t record = tls->streak < SHORT_UNTIL ? SHORT : RECORD;
             size_t piece = left < record - joined ? left : record - joined;
-            bool whole = joined == 0 && piece == record;
+            bool last = i == count - 1 && piece == left;
+            bool whole = joined == 0 && (piece == record || last);
             if (!whole) {
                 memcpy(plain + joined, at, piece);
                 joined += piece;
             }
-            if ((whole || joined == record) && !seal(tls, whole ? at : plain, record)) {
+            if ((whole || joined == record) && !seal(tls, whole ? at : plain, whole ? piece : record)) {
                 return WIRE_BROKEN;
             }
             joined = joined == record ? 0 : joined;

@@ -16,7 +16,8 @@ struct wire_room {
     char *in;
     char *out;
     size_t out_length;
-    char *plain; /* small pieces are joined here before they are sealed */
+    char *plain;        /* small pieces are joined here before they are sealed */
+    struct bio_st *bio; /* what OpenSSL reads and writes by, for the wire whose operation it is */
     struct tls_counts *counts;
 };
 void wire_room_free(struct wire_room *);
