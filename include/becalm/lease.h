@@ -110,6 +110,12 @@ struct becalm_lease {
     becalm_ns ttl;        /* as it was given */
     becalm_ns next;       /* as the store last said; 0: never */
     becalm_ns next_at;
+    /* Answers that come late: see docs/shared-budget.md. */
+    uint64_t back;      /* retries that were granted and are not in `left` yet */
+    uint64_t pace;      /* thousandths of a retry a second, as they were granted lately */
+    becalm_ns heard_at; /* the last answer; 0: never */
+    becalm_ns let_at;   /* up to when its pace was let out */
+    bool late;          /* it lets out what it is granted at its pace */
     uint32_t cells;
     struct becalm_lease_pot own; /* while degraded */
     /* A line for each cell follows: first attempts sent, and takes refused. */

@@ -620,6 +620,105 @@ static void test_lease__who_has_lost_the_connection_has_another_name_and_spends_
     lab_close(&lab);
 }
 
+/* Half a second passes before it hears the answer. */
+static void renew_late(struct lab *lab, uint32_t i)
+{
+    struct becalm_lease_request request = ask(lab, i);
+    struct becalm_lease_answer answer = exchange(lab, &request);
+    lab->now += 500 * BECALM_MS;
+    check_true(becalm_lease_answer(lab->lease[i], lab->now, &answer));
+}
+
+/* It has been granted many, in an answer that was late, and has let out some. */
+static struct lab lab_late(void)
+{
+    struct lab lab = lab_open(MANY);
+    quiet(&lab, 1, 1000);
+    (void)spend(&lab, 0, 1000);
+    begin(&lab, 0, 500);
+    renew_late(&lab, 0);
+    check_between_u64(lab.lease[0]->back, 20, 100);
+    check_between_u64(becalm_lease_left(lab.lease[0]), 5, 60);
+    return lab;
+}
+
+static uint64_t granted_now(const struct lab *lab)
+{
+    const struct becalm_lease_request *last = &lab->lease[0]->last;
+    return last->granted - last->returned;
+}
+
+static void test_lease__what_was_granted_late_is_let_out_by_and_by(void **state)
+{
+    (void)state;
+    struct lab lab = lab_late();
+    uint64_t out = becalm_lease_left(lab.lease[0]);
+    for (uint32_t n = 0; n < 20 && lab.lease[0]->back > 0; n++) {
+        lab.now += 300 * BECALM_MS;
+        uint64_t before = lab.lease[0]->back;
+        (void)spend(&lab, 0, 1000);
+        renew(&lab, 0);
+        out = becalm_lease_left(lab.lease[0]);
+        check_true(out > 0 && lab.lease[0]->back < before);
+    }
+    check_eq_u64(lab.lease[0]->back, 0);
+    begin(&lab, 0, 100);
+    (void)spend(&lab, 0, 1000);
+    lab.now += 300 * BECALM_MS;
+    renew(&lab, 0);
+    check_eq_u64(lab.lease[0]->back, 0); /* answers are in time */
+    check_between_u64(becalm_lease_left(lab.lease[0]), 20, 200);
+    lab_close(&lab);
+}
+
+static void test_lease__one_retry_that_was_granted_late_is_there_at_once(void **state)
+{
+    (void)state;
+    struct lab lab = lab_open(MANY);
+    begin(&lab, 0, 5);
+    renew_late(&lab, 0);
+    (void)spend(&lab, 0, 1000);
+    lab.now += 300 * BECALM_MS;
+    begin(&lab, 0, 5);
+    renew_late(&lab, 0);
+    check_eq_u64(becalm_lease_left(lab.lease[0]), 1);
+    lab_close(&lab);
+}
+
+static void test_lease__what_was_not_let_out_is_returned_when_the_lease_ends(void **state)
+{
+    (void)state;
+    struct becalm_lease_request goodbye;
+    struct lab lab = lab_late();
+    struct becalm_moment now = at(&lab);
+    uint64_t left = becalm_lease_left(lab.lease[0]);
+    uint64_t back = lab.lease[0]->back;
+    check_eq_u64(granted_now(&lab) - lab.lease[0]->last.spent, left + back);
+    check_true(becalm_lease_lost(lab.lease[0], &lab.policy, &now, &goodbye));
+    check_eq_u64(goodbye.returned, back);
+    check_eq_u64(goodbye.granted - goodbye.spent, back);
+    check_eq_u64(lab.lease[0]->back, 0);
+    lab_close(&lab);
+
+    lab = lab_late();
+    now = at(&lab);
+    left = becalm_lease_left(lab.lease[0]);
+    back = lab.lease[0]->back;
+    becalm_lease_leave(lab.lease[0], &now, &goodbye);
+    check_eq_u64(goodbye.returned, left + back);
+    check_eq_u64(goodbye.granted - goodbye.spent, left + back);
+    lab_close(&lab);
+
+    lab = lab_late();
+    left = becalm_lease_left(lab.lease[0]) + lab.lease[0]->back;
+    lab.now += 3 * BECALM_S; /* its lease is over */
+    struct becalm_lease_request request = ask(&lab, 0);
+    check_true(becalm_lease_degraded(lab.lease[0]));
+    check_eq_u64(request.returned, left);
+    check_eq_u64(lab.lease[0]->back, 0);
+    lab_close(&lab);
+}
+
 static void test_lease__a_storm_finds_no_more_than_half_a_second_saved_up(void **state)
 {
     (void)state;
@@ -684,7 +783,7 @@ static void test_lease__memory_that_was_damaged_is_no_lease(void **state)
         found += !becalm_lease_sound(memory, 1, 5 * BECALM_S);
         memcpy(memory + at, before, 8);
     }
-    check_eq_u64(found, 34); /* all but the name, what is for display, numbers of seconds, and padding */
+    check_eq_u64(found, 38); /* all but the name, what is for display, numbers of seconds, and padding */
 }
 
 static void test_lease__a_retry_needs_the_shared_budget_as_well(void **state)
@@ -765,6 +864,9 @@ BECALM_TESTS(cmocka_unit_test(test_lease__a_fresh_one_has_nothing_and_asks_at_on
              cmocka_unit_test(test_lease__a_store_that_has_lost_writes_earns_nothing_twice),
              cmocka_unit_test(test_lease__who_has_lost_the_connection_has_another_name_and_spends_what_is_left),
              cmocka_unit_test(test_lease__a_storm_finds_no_more_than_half_a_second_saved_up),
+             cmocka_unit_test(test_lease__what_was_granted_late_is_let_out_by_and_by),
+             cmocka_unit_test(test_lease__one_retry_that_was_granted_late_is_there_at_once),
+             cmocka_unit_test(test_lease__what_was_not_let_out_is_returned_when_the_lease_ends),
              cmocka_unit_test(test_lease__memory_that_was_damaged_is_no_lease),
              cmocka_unit_test(test_lease__a_retry_needs_the_shared_budget_as_well),
              cmocka_unit_test(test_lease__a_retry_that_is_not_sent_costs_nothing),

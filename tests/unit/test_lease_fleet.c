@@ -30,6 +30,9 @@ struct instance {
     becalm_ns since; /* the request that is not answered was sent */
     bool pending;    /* such a request is in the store's buffer */
     struct becalm_lease_request buffered;
+    becalm_ns late; /* the round trip of the request that is on its way; 0: none is */
+    bool answered;  /* it has been at the store */
+    struct becalm_lease_answer answer;
     bool parting; /* a goodbye is to be sent */
     struct becalm_lease_request goodbye;
     uint64_t first, sent;
@@ -39,6 +42,7 @@ struct fleet {
     uint64_t random;
     becalm_ns now;
     enum store_state state;
+    becalm_ns late; /* a request takes half of it to the store, and its answer the other half */
     struct becalm_lease_store *store[2];
     void *older; /* a copy of the first one */
     uint32_t size;
@@ -165,8 +169,29 @@ static void instance_exchanges(struct fleet *f, struct instance *instance)
         instance->since = f->now;
         return;
     }
+    if (f->late > 0) {
+        instance->late = f->late;
+        instance->answered = false;
+        instance->buffered = request;
+        instance->since = f->now;
+        return;
+    }
     check_true(becalm_lease_store_exchange(store_of(f, instance), &instance->policy, f->now, &request, &answer));
     (void)becalm_lease_answer(instance->lease, f->now, &answer);
+}
+
+/* What is on its way between an instance and a store that is far from it. */
+static void instance_waits(struct fleet *f, struct instance *instance)
+{
+    if (!instance->answered && f->now - instance->since >= instance->late / 2) {
+        instance->answered = becalm_lease_store_exchange(store_of(f, instance), &instance->policy, f->now,
+                                                         &instance->buffered, &instance->answer);
+        check_true(instance->answered);
+    }
+    if (f->now - instance->since >= instance->late) {
+        instance->late = 0;
+        (void)becalm_lease_answer(instance->lease, f->now, &instance->answer);
+    }
 }
 
 static void fleet_step(struct fleet *f)
@@ -177,6 +202,9 @@ static void fleet_step(struct fleet *f)
         instance_calls(f, instance);
         if (instance->pending && instance->connected && f->now - instance->since >= BECALM_S) {
             instance_loses(f, instance);
+        }
+        if (instance->late > 0) {
+            instance_waits(f, instance);
         }
         if (f->now >= becalm_lease_ask_at(instance->lease)) {
             instance_exchanges(f, instance);
@@ -540,6 +568,52 @@ static void test_lease_fleet__who_has_nothing_to_tell_asks_once_a_second(void **
     fleet_close(f);
 }
 
+/* Answers take `late` for eight seconds. What was on its way meanwhile does not come out in one second. */
+static void lateness(uint32_t size, becalm_ns late, uint64_t least)
+{
+    struct fleet *f = fleet_open(size, 1000 / size);
+    fleet_fails(f, 1000000);
+    fleet_pass(f, 20);
+    f->late = late;
+    fleet_pass(f, 8);
+    f->late = 0;
+    fleet_pass(f, 20);
+    told(f, "late", 18, 40);
+    check_between_u64(most(f->sent, 20, 48), 200, 270);
+    check_between_u64(ratio(f, 22, 28), least, 204);
+    check_between_u64(ratio(f, 20, 40), least, 204);
+    check_between_u64(ratio(f, 38, 48), 190, 212); /* what was kept back comes out by and by */
+    check_between_u64(ratio(f, 20, 48), least, 204);
+    check_eq_u64(sum(f->degraded, 20, 48) > 0, late > 600 * BECALM_MS); /* which is nearly as long as a lease */
+    fleet_close(f);
+}
+
+static void test_lease_fleet__answers_that_are_in_time_again_bring_no_second_above_the_budget(void **state)
+{
+    (void)state;
+    lateness(8, 300 * BECALM_MS, 180);
+    lateness(20, 300 * BECALM_MS, 180);
+    lateness(8, 500 * BECALM_MS, 170);
+    lateness(20, 500 * BECALM_MS, 170);
+    lateness(100, 500 * BECALM_MS, 160);
+    lateness(20, 800 * BECALM_MS, 110);
+}
+
+/* Far from its store for ever: what begins to fail has its retries as soon as they are granted. */
+static void test_lease_fleet__who_is_far_from_the_store_has_what_it_needs_in_an_outage(void **state)
+{
+    (void)state;
+    struct fleet *f = fleet_open(20, 50);
+    f->late = 300 * BECALM_MS;
+    fleet_pass(f, 20);
+    fleet_fails(f, 1000000);
+    fleet_pass(f, 20);
+    told(f, "far", 18, 40);
+    check_between_u64(f->sent[20], 150, 330);
+    check_between_u64(ratio(f, 20, 40), 190, 220);
+    fleet_close(f);
+}
+
 static void test_lease_fleet__thousands_ask_less_often(void **state)
 {
     (void)state;
@@ -568,4 +642,6 @@ BECALM_TESTS(cmocka_unit_test(test_lease_fleet__an_outage_finds_half_a_second_in
              cmocka_unit_test(test_lease_fleet__each_percentage_has_its_own_pot),
              cmocka_unit_test(test_lease_fleet__a_copy_of_an_instance_spends_its_lease_twice_and_no_more),
              cmocka_unit_test(test_lease_fleet__who_has_nothing_to_tell_asks_once_a_second),
+             cmocka_unit_test(test_lease_fleet__answers_that_are_in_time_again_bring_no_second_above_the_budget),
+             cmocka_unit_test(test_lease_fleet__who_is_far_from_the_store_has_what_it_needs_in_an_outage),
              cmocka_unit_test(test_lease_fleet__thousands_ask_less_often))

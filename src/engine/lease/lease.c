@@ -10,6 +10,11 @@
 #define PPM       1000000u
 #define FLOOR_MAX 100000000u
 
+#define LATE       (200 * BECALM_MS) /* an answer that takes so long */
+#define PACE_FOR   BECALM_S          /* for so long the pace remembers what was granted */
+#define PACE_MAX   (BECALM_LEASE_LEVEL_MAX * UINT64_C(1000))
+#define PACE_AHEAD (100 * BECALM_MS) /* so much of it is let out at once */
+
 /* Orders are relaxed throughout: no word here guards other memory. What one thread does for the others is to add to
  * `left`, and a retry that is there is as good as any other. */
 
@@ -94,6 +99,7 @@ static bool byte_is_flag(const bool *flag)
 static bool times_are_sound(const struct becalm_lease *lease, becalm_ns now)
 {
     return becalm_ns_since(lease->wanted_at, now) <= BECALM_S && becalm_ns_since(lease->asked_at, now) <= BECALM_S &&
+           becalm_ns_since(lease->heard_at, now) <= BECALM_S && becalm_ns_since(lease->let_at, now) <= BECALM_S &&
            becalm_ns_since(lease->expires_at, now) <= BECALM_LEASE_TTL_MAX + BECALM_S &&
            lease->ttl <= BECALM_LEASE_TTL_MAX && lease->next <= BECALM_LEASE_NEXT_MAX &&
            becalm_ns_since(lease->next_at, now) <= 3 * BECALM_LEASE_NEXT_MAX;
@@ -124,8 +130,9 @@ bool becalm_lease_sound(const void *memory, uint32_t cells, becalm_ns now)
     }
     return atomic_load_explicit(&lease->degraded, memory_order_relaxed) <= 1 &&
            atomic_load_explicit(&lease->live, memory_order_relaxed) <= BECALM_LEASE_LIVE_MAX &&
-           lease->level_max <= BECALM_LEASE_LEVEL_MAX && byte_is_flag(&lease->waiting) &&
-           byte_is_flag(&lease->last.leaving) && times_are_sound(lease, now);
+           lease->level_max <= BECALM_LEASE_LEVEL_MAX && byte_is_flag(&lease->waiting) && byte_is_flag(&lease->late) &&
+           lease->back <= BECALM__LEASE_MOST && lease->pace <= 2 * PACE_MAX && byte_is_flag(&lease->last.leaving) &&
+           times_are_sound(lease, now);
 }
 
 /* ----------------------------------------------------------------------------------------------------- any thread */
@@ -198,13 +205,58 @@ static uint64_t left_cut(struct becalm_lease *lease, uint64_t keep)
     return cut;
 }
 
-/* Gives back to the store what is above `keep`. A retry that was its own, and given back after a lease had begun, may
- * be among it: the store takes no more than it has granted. */
+/* Gives back to the store what is above `keep`, first of all what was not let out. A retry that was its own, and given
+ * back after a lease had begun, may be among it: the store takes no more than it has granted. */
 static void left_return(struct becalm_lease *lease, uint64_t keep)
 {
     struct becalm_lease_request *last = &lease->last;
-    uint64_t cut = left_cut(lease, keep);
+    uint64_t cut = left_cut(lease, keep) + lease->back;
+    lease->back = 0;
     last->returned += cut < last->granted - last->returned ? cut : last->granted - last->returned;
+}
+
+/* Lets out of what was granted late what its pace, and an eighth of that more, has been since it did so last; and at
+ * least a fifth of it if `some`, since the pace of who begins to fail says nothing. */
+static void back_let(struct becalm_lease *lease, becalm_ns now, bool some)
+{
+    uint64_t pace = lease->pace + lease->pace / 8;
+    becalm_ns passed = becalm_ns_since(now, lease->let_at);
+    passed = passed < PACE_FOR ? passed : PACE_FOR;
+    uint64_t most = pace * (passed / BECALM_US) / 1000; /* millionths of a retry */
+    uint64_t out = most / BECALM__LEASE_TOKEN;
+    /* What is less than a whole retry is let out the next time. */
+    lease->let_at = pace == 0 ? now : now - (most - out * BECALM__LEASE_TOKEN) * 1000 / pace * BECALM_US;
+    uint64_t fifth = pace < 1000 ? (lease->back + 4) / 5 : lease->back / 5;
+    out = some && fifth > out ? fifth : out;
+    out = out < lease->back ? out : lease->back;
+    lease->back -= out;
+    left_add(lease, out);
+}
+
+/* Retries were granted. Those of an answer that was late are let out at the pace of the answers before, and so are all
+ * after it until none is kept back: else what was on its way would come out in one second when answers are in time. */
+static void granted_take(struct becalm_lease *lease, becalm_ns now, uint64_t granted)
+{
+    bool late = becalm_ns_since(now, lease->asked_at) >= LATE;
+    becalm_ns passed = lease->heard_at == 0 ? PACE_FOR : becalm_ns_since(now, lease->heard_at);
+    passed = passed < BECALM_LEASE_TTL_MAX ? passed : BECALM_LEASE_TTL_MAX;
+    if (late || lease->back == 0) {
+        uint64_t pace = (lease->pace + granted * 1000) * (PACE_FOR / BECALM_US) / ((PACE_FOR + passed) / BECALM_US);
+        lease->pace = pace < PACE_MAX ? pace : PACE_MAX;
+    } else {
+        lease->pace += lease->pace < PACE_MAX ? lease->pace / 128 : 0; /* so that none is kept back for long */
+    }
+    if ((late || lease->late) && lease->back == 0) {
+        lease->let_at = now > PACE_AHEAD ? now - PACE_AHEAD : 0;
+    }
+    lease->late = late || lease->back > 0;
+    lease->heard_at = now;
+    if (lease->late) {
+        lease->back += granted;
+        back_let(lease, now, late);
+    } else {
+        left_add(lease, granted);
+    }
 }
 
 #define WANTED_FOR (2 * BECALM_S) /* one call a second wants its retry a second after it was refused the last */
@@ -285,6 +337,7 @@ static void own_earn(struct becalm_lease *lease, const struct becalm_lease_polic
  * told any more, so they are earned once, and a store that is back does not hear of all of them in one second. */
 static void degrade(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now)
 {
+    left_return(lease, becalm_lease_left(lease)); /* what was not let out */
     /* In a file that processes share, one that was killed may have left the one without the other. */
     uint64_t untold = lease->last.first > lease->told_first ? lease->last.first - lease->told_first : 0;
     lease->last.first = lease->told_first;
@@ -316,8 +369,11 @@ static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_
     lease->last.first += lately->first;
     uint64_t enough =
         lease->wanted_most > 0 ? 2 * level : level + level / 2; /* what is asked for trembles with calls */
-    if (becalm_lease_left(lease) > enough) {
+    if (becalm_lease_left(lease) + lease->back > enough) {
         left_return(lease, level);
+    }
+    if (lease->back > 0) {
+        back_let(lease, now, true);
     }
 }
 
@@ -366,7 +422,7 @@ static void request_fill(struct becalm_lease *lease, const struct becalm_moment 
     if (last->instance == 0) {
         last->instance = becalm_rand_lane(at->random, BECALM_LANE_INSTANCE) | 1;
     }
-    uint64_t left = becalm_lease_degraded(lease) ? 0 : becalm_lease_left(lease);
+    uint64_t left = becalm_lease_degraded(lease) ? 0 : becalm_lease_left(lease) + lease->back;
     uint64_t kept = last->granted - last->returned;
     last->spent = kept > left ? kept - left : 0;
     last->number++;
@@ -391,7 +447,7 @@ static bool is_idle(const struct becalm_lease *lease, uint64_t level, becalm_ns 
 {
     return !becalm_lease_degraded(lease) && lease->last.first == lease->told_first &&
            lease->last.returned == lease->told_returned && lease->wanted_most == 0 &&
-           becalm_lease_left(lease) >= level && becalm_ns_since(lease->expires_at, now) > lease->ttl / 2;
+           becalm_lease_left(lease) + lease->back >= level && becalm_ns_since(lease->expires_at, now) > lease->ttl / 2;
 }
 
 bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
@@ -436,7 +492,7 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
         (void)left_cut(lease, 0); /* what was its own ends with its own share */
         atomic_store_explicit(&lease->degraded, 0, memory_order_relaxed);
     }
-    left_add(lease, answer->granted - lease->last.granted);
+    granted_take(lease, now, answer->granted - lease->last.granted);
     ever_add(&lease->granted_ever, answer->granted - lease->last.granted);
     lease->last.granted = answer->granted;
     lease->last.answered = answer->number;
