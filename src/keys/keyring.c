@@ -87,7 +87,7 @@ static bool same(const struct keyring *a, const struct keyring *b)
     return same_keys(a, b) && secrets_same(&a->secret, &b->secret) && a->has_older == b->has_older &&
            secrets_same(&a->older, &b->older) && a->replicas == b->replicas &&
            memcmp(&a->seals, &b->seals, sizeof a->seals) == 0 && a->ttl == b->ttl && a->timeout == b->timeout &&
-           a->lease == b->lease && a->max_answer == b->max_answer && a->away == b->away;
+           a->lease == b->lease && a->max_answer == b->max_answer && a->fence == b->fence && a->away == b->away;
 }
 
 int keyring_make(struct keyring **made, const struct becalm_config *config, struct keyring *before,
@@ -110,6 +110,7 @@ int keyring_make(struct keyring **made, const struct becalm_config *config, stru
     ring->lease = keys->lease;
     ring->max_answer = keys->max_answer;
     ring->replicas = keys->replicas;
+    ring->fence = keys->fence;
     ring->away = keys->away;
     if (!read_file(ring, config, &keys->secret_file, "secretFile", secret_take, diags) ||
         !read_file(ring, config, &keys->encrypt_file, "encryptFile", encrypt_take, diags) ||

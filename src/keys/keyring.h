@@ -27,6 +27,7 @@ struct keyring {
     becalm_ns lease; /* the gateway that holds a key renews it at least three times in it */
     uint64_t max_answer;
     uint32_t replicas; /* so many must have an enforced key before its call is made */
+    bool fence;        /* each beginning has a number that is higher than those before */
     enum becalm_keys_away away;
 };
 

@@ -208,6 +208,7 @@ static bool begin_send(struct store_hold *hold)
     hold->state = HOLD_ASKING;
     bool filled =
         words_begin(hold, command, "begin") && word(command, must_be_sure(hold) ? "1" : "0") &&
+        word(command, hold->store->options.keyring->fence ? "1" : "0") &&
         (!hold->has_older || redis_word(command, (const char *)hold->older + 2 * (size_t)STORE_ID, STORE_HASH));
     hold->flying = hold_send(hold, command, filled);
     return hold->flying;

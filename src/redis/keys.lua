@@ -2,7 +2,7 @@
 -- KEYS: the list of keys that are held, the era, the asker's count; but for `list` the key's record and its guard; of `begin` also those that it
 -- had by the secret before, if there is one: an answer from there has "older" as its last word.
 -- ARGV: what is asked, which run of the server the asker speaks with ("" if it may not know), the lease; then
---   begin  owner fingerprint once ttl where sure older      begun fence | flight | done status seal fields body | lost status | held | mismatch |
+--   begin  owner fingerprint once ttl where sure fence older   begun fence | flight | done status seal fields body | lost status | held | mismatch |
 --                                                           scope | forgot wait
 --   end    owner fingerprint once ttl where ending status seal fields body   ok count | fenced
 --   renew  owner fingerprint once ttl where                 ok | fenced
@@ -10,6 +10,7 @@
 --   look                                                    none | flight | done | held, and the guard's name
 --   free                                                    ok | none
 --   list   most ttl                                         how many are held, a line for each (id, age, time left, where), and the count
+-- A fence is counted where it is asked for ("1"); else it is 0.
 -- The record: s its state (p in progress, d done, x done and its answer lost, u unknown, r released by an operator, so that anybody
 -- may begin it), f fingerprint, o owner, e "1" for a key that is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held.
 -- An owner is another one for each beginning: only who has begun a key can end it. A record that is not there any more is written
@@ -17,108 +18,136 @@
 -- The era: r the run of the server that wrote it, u until when the store does not trust itself, n the last fence. A server that has begun
 -- anew, that was emptied, or that is told what it has forgotten, may have forgotten more. For a lease it begins no key that is done at
 -- most once, so that everybody can tell again what it has done.
+-- A call waits while its key begins, so that what nearly every beginning is comes first and calls as little as it can: a command of
+-- Redis, a function, a table and a number that becomes a text cost more than all else here.
+local call = redis.call
 local what, run, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held, era, count, record, guard = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
-local found = redis.call('HMGET', era, 'r', 'u', 'n')
+local found = call('HMGET', era, 'r', 'u', 'n')
 local distrust = tonumber(found[2] or 0)
+local known_run = found[1] and (run == '' or found[1] == run)
+
+local function write(state, owner, print, once, where, ttl)
+    call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
+    call('PEXPIRE', record, ttl)
+end
+
+-- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
+local function begun()
+    if ARGV[10] ~= '1' then
+        return {'begun', 0}
+    end
+    local number = math.max(now, tonumber(found[3] or 0) + 1)
+    call('HSET', era, 'n', number)
+    return {'begun', number}
+end
+
+local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local life = (ttl or 0) > lease and ARGV[7] or ARGV[3] -- of a key that has begun; a text, as Redis wants it
+
+-- A key that nobody has begun, in a store that trusts itself.
+if what == 'begin' and known_run and now >= distrust and not KEYS[6] and not call('HMGET', record, 's')[1]
+    and (once ~= '1' or call('SET', guard, record, 'PX', life, 'NX')) then
+    write('p', owner, print, once, where, life)
+    return begun()
+end
 
 local function doubt()
     distrust = now + lease
-    redis.call('HSET', era, 'u', distrust)
+    call('HSET', era, 'u', distrust)
 end
 
-if not found[1] or (run ~= '' and found[1] ~= run) then
-    redis.call('HSET', era, 'r', run)
+if not known_run then
+    call('HSET', era, 'r', run)
     doubt()
 end
 
 -- How many ends of the asker's are in the store; one more, if `more`.
 local function counted(more, ttl)
-    local number = tonumber(redis.call('MGET', count)[1] or 0)
+    local number = tonumber(call('MGET', count)[1] or 0)
     if more then
         number = number + 1
-        redis.call('SET', count, number, 'PX', 2 * ttl)
+        call('SET', count, string.format('%d', number), 'PX', 2 * ttl)
     end
     return number
 end
 
 local function keep(ttl)
-    redis.call('PEXPIRE', record, ttl)
-    redis.call('PEXPIRE', guard, ttl)
+    call('PEXPIRE', record, ttl)
+    call('PEXPIRE', guard, ttl)
 end
 
 -- The guard may be that of another record: the same request under another scope.
-local function write(state, owner, print, once, where)
-    redis.call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', now + lease, 'w', where, 'g', guard)
-    if once == '1' and not redis.call('MGET', guard)[1] then
-        redis.call('SET', guard, record)
+local function begin(state, owner, print, once, where, ttl)
+    write(state, owner, print, once, where, ttl)
+    if once == '1' and not call('SET', guard, record, 'PX', ttl, 'NX') then
+        call('PEXPIRE', guard, ttl)
     end
 end
 
 local function unhold()
-    local line = redis.call('HMGET', record, 'm')[1]
+    local line = call('HMGET', record, 'm')[1]
     if line then
-        redis.call('ZREM', held, line)
-        redis.call('HDEL', record, 'm')
+        call('ZREM', held, line)
+        call('HDEL', record, 'm')
     end
 end
 
 local function hold(ttl)
     unhold()
-    local line = string.sub(record, -32) .. ' ' .. now .. ' ' .. (redis.call('HMGET', record, 'w')[1] or '')
-    redis.call('HSET', record, 's', 'u', 'm', line)
-    redis.call('ZADD', held, now + ttl, line)
-    redis.call('PEXPIRE', held, ttl)
+    local line = string.sub(record, -32) .. ' ' .. now .. ' ' .. (call('HMGET', record, 'w')[1] or '')
+    call('HSET', record, 's', 'u', 'm', line)
+    call('ZADD', held, now + ttl, line)
+    call('PEXPIRE', held, ttl)
     keep(ttl)
 end
 
 local function open()
     unhold()
-    if redis.call('MGET', guard)[1] == record then
-        redis.call('DEL', guard)
+    if call('MGET', guard)[1] == record then
+        call('DEL', guard)
     end
 end
 
 if what == 'list' then
-    redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
+    call('ZREMRANGEBYSCORE', held, '-inf', now)
     local lines = {}
     local most = tonumber(ARGV[4])
-    local all = most > 0 and redis.call('ZRANGE', held, 0, most - 1, 'WITHSCORES') or {}
+    local all = most > 0 and call('ZRANGE', held, 0, most - 1, 'WITHSCORES') or {}
     for i = 1, #all, 2 do
         local id, since, where = string.match(all[i], '^(%x+) (%d+) (.*)$')
         if id then
             lines[#lines + 1] = id .. ' ' .. math.max(0, now - since) .. ' ' .. math.max(0, all[i + 1] - now) .. ' ' .. where
         end
     end
-    redis.call('PEXPIRE', count, 2 * ARGV[5])
-    return {'list', redis.call('ZCARD', held), table.concat(lines, '\n'), counted()}
+    call('PEXPIRE', count, 2 * ARGV[5])
+    return {'list', call('ZCARD', held), table.concat(lines, '\n'), counted()}
 end
 
 if what == 'look' then
-    local r = redis.call('HMGET', record, 's', 'g')
+    local r = call('HMGET', record, 's', 'g')
     return {r[1] == 'u' and 'held' or r[1] == 'p' and 'flight' or r[1] and r[1] ~= 'r' and 'done' or 'none', r[2] or ''}
 end
 
 if what == 'free' then
-    if redis.call('HMGET', record, 's')[1] ~= 'u' then
+    if call('HMGET', record, 's')[1] ~= 'u' then
         return {'none'}
     end
     -- Its owner may tell once more that it is unknown: the record stays, and says that somebody has decided.
     open()
-    redis.call('HSET', record, 's', 'r')
+    call('HSET', record, 's', 'r')
     return {'ok'}
 end
 
 if what == 'tell' then
     local print, ttl, where, status = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
     doubt()
-    if not redis.call('HMGET', record, 's')[1] then
-        write('x', '', print, '1', where)
-        redis.call('HSET', record, 'a', status)
-        keep(ttl)
+    if not call('HMGET', record, 's')[1] then
+        begin('x', '', print, '1', where, ttl)
+        call('HSET', record, 'a', status)
         if status == '0' then
             hold(ttl)
         end
@@ -126,11 +155,9 @@ if what == 'tell' then
     return {'ok', counted(true, ttl)}
 end
 
-local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
-
 -- What is known of a record: its answer, or nothing but its state.
 local function known(print)
-    local r = redis.call('HMGET', record, 's', 'f', 'l', 'a', 'k', 'h', 'b', 'e')
+    local r = call('HMGET', record, 's', 'f', 'l', 'a', 'k', 'h', 'b', 'e')
     local state = r[1]
     if state and state ~= 'r' and r[2] ~= print then
         return {'mismatch'}
@@ -146,25 +173,18 @@ local function known(print)
         hold(ttl)
         return {'held'}
     end
-    local other = once == '1' and redis.call('MGET', guard)[1]
+    local other = once == '1' and call('MGET', guard)[1]
     if other and other ~= record then
         return {'scope'}
     end
     return nil, state
 end
 
--- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
-local function fence()
-    local number = math.max(now, tonumber(found[3] or 0) + 1)
-    redis.call('HSET', era, 'n', number)
-    return number
-end
-
 if what == 'begin' then
     local answer, state = known(print)
     if not answer and KEYS[6] then
         record, guard = KEYS[6], KEYS[7]
-        answer = known(ARGV[10])
+        answer = known(ARGV[11])
         record, guard = KEYS[4], KEYS[5]
         if answer then
             answer[#answer + 1] = 'older'
@@ -176,18 +196,16 @@ if what == 'begin' then
     if not state and once == '1' and ARGV[9] == '1' and now < distrust then
         return {'forgot', distrust - now}
     end
-    write('p', owner, print, once, where)
-    keep(math.max(ttl, lease))
-    return {'begun', fence()}
+    begin('p', owner, print, once, where, life)
+    return begun()
 end
 
-local r = redis.call('HMGET', record, 's', 'o')
+local r = call('HMGET', record, 's', 'o')
 local ending = what == 'end' and ARGV[9]
 if r[1] == 'r' and r[2] == owner and ending == 'unknown' then
     return {'fenced'}
 elseif not r[1] or (r[1] == 'r' and r[2] == owner) then
-    write('p', owner, print, once, where)
-    keep(math.max(ttl, lease))
+    begin('p', owner, print, once, where, life)
     r = {'p', owner}
 elseif r[2] ~= owner then
     return {'fenced'}
@@ -198,8 +216,8 @@ if what == 'renew' then
         unhold()
     end
     if r[1] == 'u' or r[1] == 'p' then
-        redis.call('HSET', record, 's', 'p', 'l', now + lease)
-        keep(math.max(ttl, lease))
+        call('HSET', record, 's', 'p', 'l', now + lease)
+        keep(life)
     end
     return {'ok'}
 end
@@ -207,18 +225,20 @@ end
 -- An end that was told before, and whose answer was not heard, is written once more.
 if ending == 'release' then
     open()
-    redis.call('DEL', record)
+    call('DEL', record)
     return {'ok'}
 end
 if ending == 'unknown' then
     hold(ttl)
     return {'ok', counted(true, ttl)}
 end
-unhold()
+if r[1] == 'u' then
+    unhold()
+end
 if ending == 'answer' then
-    redis.call('HSET', record, 's', 'd', 'a', ARGV[10], 'k', ARGV[11], 'h', ARGV[12], 'b', ARGV[13])
+    call('HSET', record, 's', 'd', 'a', ARGV[10], 'k', ARGV[11], 'h', ARGV[12], 'b', ARGV[13])
 else
-    redis.call('HSET', record, 's', 'x', 'a', ARGV[10])
+    call('HSET', record, 's', 'x', 'a', ARGV[10])
 end
 keep(ttl)
 return {'ok', counted(true, ttl)}

@@ -476,6 +476,39 @@ def test_an_end_that_is_told_once_more_does_not_hold_a_key_that_an_operator_has_
         assert 0 < int(redis.tell("PTTL", name)[1:]) <= 120000, "nothing of it stays for ever"
 
 
+@pytest.mark.parametrize("once, fence, commands", [(1, 0, 6), (0, 0, 5), (1, 1, 7)])
+def test_a_beginning_calls_redis_no_more_often_than_it_must(redis, once, fence, commands):
+    """A call waits for it."""
+    text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
+    names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
+    redis.be_trusted()
+    redis.tell("CONFIG", "RESETSTAT")
+    assert b"begun" in redis.tell("EVAL", text, 5, *names, "begin", "", 60000, "owner", "print", once, 60000, "a/charge", 1, fence)
+    said = [line for line in redis.says("INFO commandstats").splitlines() if line.startswith(b"cmdstat_")]
+    own = (b"cmdstat_eval:", b"cmdstat_config", b"cmdstat_info")
+    assert sum(int(line.split(b"calls=")[1].split(b",")[0]) for line in said if not line.startswith(own)) == commands, said
+    for name in (names[3], names[4])[: 1 + once]:
+        assert 0 < int(redis.tell("PTTL", name)[1:]) <= 60000
+
+
+def test_hundreds_of_keys_begin_in_one_message(three, redis):
+    """They wait for a store that stands still, on one connection, and each gets its own answer."""
+    count = 300
+    (a, b), host = three(count=2, workers=1)
+    host.on("/charge", lambda got: Reply(201, got.get("idempotency-key").encode()))
+    assert charge(a, "first").status == 201
+    wires = [a.wire() for _ in range(count)]
+    redis.pause()
+    for n, wire in enumerate(wires):
+        wire.send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": f"k{n}"}))
+    wait_until(lambda: a.metric("becalm_arrivals_total") >= 1 + count)
+    assert host.count() == 1
+    redis.go_on()
+    assert [wire.answer("POST").body for wire in wires] == [f"k{n}".encode() for n in range(count)]
+    assert {settled(b, f"k{n}").body for n in range(count)} == {f"k{n}".encode() for n in range(count)}
+    assert host.count() == 1 + count
+
+
 def test_what_redis_keeps_tells_nobody_what_was_asked(three, redis):
     (a,), host = three(count=1)
     assert charge(a, "a-key-of-mine", Authorization="Bearer token").status == 200
