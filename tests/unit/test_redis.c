@@ -164,6 +164,60 @@ static void test_redis__what_one_earns_another_may_spend(void **state)
     lab_close(lab);
 }
 
+#define MANY 300u /* budgets: more than one run has */
+
+static struct becalm_lease *many[MANY];
+
+static bool all_leased(struct lab *lab)
+{
+    (void)lab;
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (becalm_lease_degraded(many[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void test_redis__more_budgets_than_one_run_has_are_all_leased(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_open();
+    client_open(lab, 0, "");
+    leases_bind_begin(lab->leases[0]);
+    for (uint32_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "budget%u", i);
+        many[i] = becalm_lease_init(aligned_alloc(64, becalm_lease_bytes(1)), 1);
+        check_true(leases_bind(lab->leases[0], name, many[i], &lab->policy));
+    }
+    leases_bind_end(lab->leases[0]);
+    WAIT_FOR(lab, all_leased);
+    redisReply *keys = redisCommand(lab->server.link, "KEYS becalm:{test}:p:budget*");
+    check_eq_u64(keys->elements, MANY);
+    freeReplyObject(keys);
+    keys = redisCommand(lab->server.link, "KEYS becalm:{test}:r:*");
+    check_eq_u64(keys->elements, 2); /* the records of two runs */
+    freeReplyObject(keys);
+    struct becalm_moment now = {.now = lab->loop.now, .random = 1};
+    for (uint32_t i = 0; i < MANY; i++) { /* each with what it earned itself, and nobody else */
+        for (uint32_t n = 0; n < 10 * (i == MANY - 1); n++) {
+            becalm_lease_begin(many[i], &now);
+        }
+    }
+    while (becalm_lease_totals(many[MANY - 1]).told == 0) {
+        loop_turn(&lab->loop, true);
+    }
+    check_eq_u64(becalm_lease_totals(many[MANY - 1]).told, 10);
+    check_eq_u64(becalm_lease_totals(many[MANY - 1 - 256]).told, 0);
+    leases_free(lab->leases[0]);
+    lab->leases[0] = NULL;
+    for (uint32_t i = 0; i < MANY; i++) {
+        free(many[i]);
+    }
+    lab_close(lab);
+}
+
 static void test_redis__a_script_that_is_forgotten_is_sent_again(void **state)
 {
     (void)state;
@@ -510,6 +564,7 @@ BECALM_TESTS(cmocka_unit_test(test_redis__a_place_is_read_from_a_url),
              cmocka_unit_test(test_redis__waits_grow_while_the_server_is_away),
              cmocka_unit_test(test_redis__a_good_answer_begins_with_short_waits_again),
              cmocka_unit_test(test_redis__what_one_earns_another_may_spend),
+             cmocka_unit_test(test_redis__more_budgets_than_one_run_has_are_all_leased),
              cmocka_unit_test(test_redis__a_script_that_is_forgotten_is_sent_again),
              cmocka_unit_test(test_redis__a_killed_server_is_degraded_at_once_and_back_with_the_next),
              cmocka_unit_test(test_redis__a_hung_server_is_given_up_and_found_again),
