@@ -144,6 +144,27 @@ def test_a_server_that_does_not_tell_its_run_is_trusted_as_far_as_it_can_be(thre
     assert reason(known(b, "k")) == "key_answer_lost" and host.count() == 1
 
 
+def test_a_release_that_is_forgotten_leaves_the_key_held_and_not_executed(three, redis):
+    """Who held it remembers that, and nothing remembers the order: the safe side, and an operator may say it again."""
+    (a, b), host = three(count=2, keys={"lease": "1s"})
+    host.on("/charge", Reply(cut=0, end="reset"), Reply(201, b"again"))
+    assert charge(a, "k").status == 502
+    wait_until(lambda: reason_of(charge(b, "k")) == "key_unknown")
+
+    def release():
+        wait_until(lambda: json.loads(admin(b, "/api/keys").body)["held"])
+        (held,) = json.loads(admin(b, "/api/keys").body)["held"]
+        before = len(b.log_lines("idempotency key released"))
+        assert admin(b, f"/api/keys/{held['id']}", "DELETE").status == 202
+        wait_until(lambda: len(b.log_lines("idempotency key released")) > before)
+
+    release()
+    redis.tell("FLUSHALL")
+    assert reason(known(b, "k")) == "key_unknown" and host.count() == 1
+    release()
+    assert known(b, "k").body == b"again" and host.count() == 2
+
+
 def test_what_is_told_again_is_enough_to_doubt(three, tmp_path):
     """A server that does not tell its run, restored from a file: one gateway sees that its end is gone, and new keys wait."""
     store = Redis(tmp_path, "--user", "default", "on", "nopass", "~*", "&*", "+@all", "-info").start()
@@ -153,10 +174,11 @@ def test_what_is_told_again_is_enough_to_doubt(three, tmp_path):
         (a, b), host = three(count=2, url=store.url)
         assert charge(a, "k").status == 200, "it is trusted"
         assert settled(b, "k").get("idempotent-replayed") == "true"
+        assert charge(a, "another").status == 200, "so it has heard of the end before; one that it has not heard of is written once more"
         store.kill()
         store.start()
         wait_until(lambda: a.log_lines("idempotency keys: the store was told again"))
-        assert reason(known_new(b)) == "key_store_forgot" and host.count() == 1
+        assert reason(known_new(b)) == "key_store_forgot" and host.count() == 2
     finally:
         store.stop()
 
