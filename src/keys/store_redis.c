@@ -401,7 +401,9 @@ static enum store_verdict verdict_read(struct store_hold *hold, const struct rep
         }
     }
     if (item != NULL && reply_says(item, "forgot") && count == 2 && item[1].number >= 0) {
-        ask->wait = (becalm_ns)item[1].number * BECALM_MS;
+        /* No store is in doubt for longer than a lease; and clients believe what they are told. */
+        becalm_ns lease = hold->store->options.keyring->lease;
+        ask->wait = (uint64_t)item[1].number < ms(lease) ? (uint64_t)item[1].number * BECALM_MS : lease;
         return STORE_FORGOT;
     }
     bool done = item != NULL && reply_says(item, "done") && count == 5;
