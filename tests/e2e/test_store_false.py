@@ -17,7 +17,7 @@ SLOW = object()
 
 
 class False_:
-    """Answers each EVALSHA and EVAL with `lie`: bytes, or a function of the server that gives them."""
+    """Answers each EVALSHA and EVAL, and what a Sentinel is asked, with `lie`: bytes, or a function of the server that gives them."""
 
     def __init__(self, lie):
         self.lie = lie
@@ -43,7 +43,7 @@ class False_:
                 self._answer(link, words[0].upper())
 
     def _answer(self, link, word):
-        if not word.startswith(b"EVAL"):
+        if not word.startswith((b"EVAL", b"SENTINEL")):
             link.sendall(b"+PONG\r\n" if word == b"PING" else b"+OK\r\n")
             return
         self.asked += 1
@@ -139,6 +139,31 @@ def test_no_lie_of_a_store_executes_a_key_or_refuses_what_has_none(gateway, host
     assert there.count("/charge") == 0
     assert made.ask(path="/other").status == 200
     assert resident(made) - before < 8192, "KiB"
+
+
+MASTERS = {
+    "itself, which is none": lambda server: bulk(b"127.0.0.1", b"%d" % server.port),
+    "nobody": b"*-1\r\n",
+    "no port": bulk(b"127.0.0.1", b"0"),
+    "a port that is no number": bulk(b"127.0.0.1", b"6379x"),
+    "a long name": bulk(b"a" * 5000, b"6379"),
+    "a name with an end of line": bulk(b"127.0.0.1\r\nPING", b"6379"),
+    "half a place": bulk(b"127.0.0.1"),
+    "an error": b"-IDONTKNOW\r\n",
+}
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_a_sentinel_that_lies_leaves_the_own_share(gateway, host, master):
+    false = False_(MASTERS[master])
+    try:
+        good = host()
+        made = gateway(policy_of([good], rules=shared_rules(20)), sets=[f"store.redis={false.url}?sentinel=mine", "store.timeout=2s"])
+        wait_until(lambda: false.asked > 2)
+        assert made.ask().status == 200
+        assert made.log_lines("degraded to the own share") and not made.log_lines("leased from the store")
+    finally:
+        false.close()
 
 
 @pytest.mark.parametrize("wait", [b"9223372036854775807", b"18446744073709", b"-1"])
