@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """How long calls take beside a store: with and without a shared budget, while the Redis is up, hung or away; and with keys.
 
-    bench/fleet/calls.py BECALM [--calls 3000]
+    bench/fleet/calls.py BECALM [--calls 3000] [--count]
 
 Calls of all kinds take turns, one by one on a connection of each, so that a busy machine is as busy for all of them: their differences count, not their times.
-Prints the median and the 99th percentile of each kind. Last the Redis of the keys is stopped: what twelve calls with keys get, and when.
+Prints the median and the 99th percentile of each kind, and how far they are from those without a store, each with an interval that holds 95 of 100 draws of as many
+rounds out of those that were measured. Last the Redis of the keys is stopped: what twelve calls with keys get, and when.
+
+--count counts instead: system calls (strace) and instructions (callgrind) of a GET, as the difference of two runs of which one has more calls.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import asyncio
 import multiprocessing
 import os
 import pathlib
+import random
+import re
 import signal
 import socket
 import statistics
@@ -55,11 +60,12 @@ def serve(port):
 
 
 class Gateway:
-    def __init__(self, becalm, folder, name, service, store="", rules="breaker: {enabled: false}"):
+    def __init__(self, becalm, folder, name, service, store="", rules="breaker: {enabled: false}", under=()):
+        """under: the words of a program that runs it."""
         self.port = fleet.free_port()
         path = folder / f"{name}.yaml"
         path.write_text(POLICY.format(listen=self.port, service=service, store=store, rules=rules))
-        self.process = subprocess.Popen([becalm, "proxy", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([*under, becalm, "proxy", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.link = None
 
     def call(self, method="GET", key=None):
@@ -81,10 +87,87 @@ class Gateway:
         return took, int(heard.split()[1]), head
 
 
+def centile(times):
+    return 1000 * sorted(times)[len(times) * 99 // 100]
+
+
+def median(times):
+    return 1000 * statistics.median(times)
+
+
+def interval(figure, times, beside, draws=300):
+    """Of the difference: rounds are drawn whole, since what disturbs one kind disturbs those beside it."""
+    choice, rounds, found = random.Random(1), min(len(times), len(beside)), []
+    for _ in range(draws):
+        drawn = choice.choices(range(rounds), k=rounds)
+        found.append(figure([times[n] for n in drawn]) - figure([beside[n] for n in drawn]))
+    found.sort()
+    return f"{figure(times) - figure(beside):+.3f} ({found[draws // 40]:+.3f} to {found[-1 - draws // 40]:+.3f})"
+
+
 def show(name, times, beside=None):
-    centiles = statistics.quantiles(times, n=100)
-    more = "" if beside is None else f"; {1000 * (statistics.median(times) - statistics.median(beside)):+.3f} and {1000 * (centiles[98] - statistics.quantiles(beside, n=100)[98]):+.3f} ms"
-    print(f"{name:34} median {1000 * statistics.median(times):.3f} ms, 99 of 100 within {1000 * centiles[98]:.3f} ms{more}", flush=True)
+    more = "" if beside is None else f"; median {interval(median, times, beside)}, 99 of 100 {interval(centile, times, beside)} ms"
+    print(f"{name:34} median {median(times):.3f} ms, 99 of 100 within {centile(times):.3f} ms{more}", flush=True)
+
+
+SHARED = "breaker: {enabled: false}\n    budget: {kind: none, shared: {percent: 20}}"
+TOOLS = {  # what counts, the words that run it, and where its count stands in the file that it writes
+    "system calls": (("strace", "-f", "-c", "-o"), r"(?m)^100.00 +\S+ +(?:\d+ +)?(\d+) "),
+    "instructions": (("valgrind", "--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file={}"), r"(?m)^totals: (\d+)"),
+}
+
+
+def counted(options, folder, tool, state, calls):
+    """All that a gateway did from its start to its end, with so many calls while its Redis is up, hung, away, or not there at all: of each
+    thread where that is known, since the control thread works by the clock, and under valgrind a call takes long."""
+    made, host, service = [], None, fleet.free_port()
+    words, mark = TOOLS[tool]
+    out = folder / "count"
+    for each in folder.glob("count*"):
+        each.unlink()
+    words = [each.format(out) for each in words] if "{}" in words[-1] else [*words, str(out)]
+    try:
+        host = multiprocessing.Process(target=serve, args=(service,), daemon=True)
+        host.start()
+        store, rules = "", "breaker: {enabled: false}"
+        if state != "none":
+            (folder / "redis").mkdir(exist_ok=True)
+            redis = fleet.Store(folder / "redis")
+            redis.start()
+            made.append(redis.process)
+            store, rules = f'store: {{redis: "redis://127.0.0.1:{redis.port}"}}', SHARED
+        gateway = Gateway(options.becalm, folder, "counted", service, store, rules, words)
+        made.append(gateway.process)
+        while gateway.link is None:  # valgrind takes its time
+            try:
+                gateway.call()
+            except ConnectionRefusedError:
+                time.sleep(0.2)
+        time.sleep(3)
+        if state in ("hung", "away"):
+            redis.process.send_signal(signal.SIGSTOP if state == "hung" else signal.SIGKILL)
+        for _ in range(calls):
+            gateway.call()
+        pid = gateway.process.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # strace has one, valgrind is the program itself
+        os.kill(int(children[0]) if children else pid, signal.SIGTERM)
+        gateway.link.close()
+        gateway.process.wait(60)
+        return [int(re.search(mark, each.read_text()).group(1)) for each in sorted(folder.glob("count-*")) or [out]]
+    finally:
+        host.terminate()
+        for each in made:
+            each.kill()
+            each.wait()
+
+
+def count(options, folder):
+    few, many = 200, 200 + options.calls
+    for tool in TOOLS:
+        for state in ("none", "up", "hung", "away"):
+            more, less = (counted(options, folder, tool, state, calls) for calls in (many, few))
+            each = max(a - b for a, b in zip(more, less)) / (many - few)  # the thread that serves calls
+            print(f"GET, {'no shared budget' if state == 'none' else 'shared, the Redis is ' + state}: {each:.2f} {tool}", flush=True)
 
 
 def measure(options, folder, made):
@@ -98,10 +181,9 @@ def measure(options, folder, made):
         stores[name].start()
         made.append(stores[name].process)
     (folder / "secret").write_text("a secret of this bench\n")
-    shared = "breaker: {enabled: false}\n    budget: {kind: none, shared: {percent: 20}}"
     gateways = {"none": Gateway(options.becalm, folder, "none", service)}
     for name in ("up", "hung", "away"):
-        gateways[name] = Gateway(options.becalm, folder, name, service, f'store: {{redis: "redis://127.0.0.1:{stores[name].port}"}}', shared)
+        gateways[name] = Gateway(options.becalm, folder, name, service, f'store: {{redis: "redis://127.0.0.1:{stores[name].port}"}}', SHARED)
     keys = f'store: {{redis: "redis://127.0.0.1:{stores["keys"].port}"}}\nidempotencyStore: {{redis: inherit, secretFile: secret, lease: 1s}}'
     gateways["keys"] = Gateway(options.becalm, folder, "keys", service, keys, "breaker: {enabled: false}\n    idempotencyKey: enforced")
     made.extend(each.process for each in gateways.values())
@@ -112,8 +194,10 @@ def measure(options, folder, made):
         while each.call("POST", uuid.uuid4())[1] != 200:
             time.sleep(0.2)
     times = {name: [] for name in (*gateways, "post", "replay")}
+    turns, choice = ["none", "up", "hung", "away"], random.Random(2)
     for _ in range(options.calls):
-        for name in ("none", "up", "hung", "away"):
+        choice.shuffle(turns)  # who comes after another one finds another machine
+        for name in turns:
             times[name].append(gateways[name].call()[0])
         times["post"].append(gateways["none"].call("POST")[0])
         key = uuid.uuid4()
@@ -139,12 +223,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("becalm")
     parser.add_argument("--calls", type=int, default=3000)
+    parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
     options.becalm = os.path.abspath(options.becalm)
     made = []
     with tempfile.TemporaryDirectory() as name:
         try:
-            measure(options, pathlib.Path(name), made)
+            if options.count:
+                count(options, pathlib.Path(name))
+            else:
+                measure(options, pathlib.Path(name), made)
         finally:
             for each in made:
                 each.kill()
