@@ -183,6 +183,13 @@ static becalm_ns open_time(const struct becalm_breaker_policy *policy, uint32_t 
     return becalm_rand_between(becalm_rand_lane(random, BECALM_LANE_BREAKER), longest - longest / 5, longest);
 }
 
+/* Where one probe decides, its late success closes all the same, so that nothing is lost if another one is sent
+ * meanwhile; and a probe that hangs must not keep others from finding that the target is back. */
+static becalm_ns lease(const struct becalm_breaker_policy *policy)
+{
+    return policy_probes(policy) == 1 ? becalm_ns_min(policy->half_open_for, policy->open_for) : policy->half_open_for;
+}
+
 static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const struct becalm_moment *at,
                                uint64_t word)
 {
@@ -190,7 +197,7 @@ static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const
     case BECALM_BREAKER_OPEN:
         return becalm_ns_after(at->now, open_time(policy, word_openings(word), at->random));
     case BECALM_BREAKER_HALF_OPEN:
-        return becalm_ns_after(at->now, policy->half_open_for);
+        return becalm_ns_after(at->now, lease(policy));
     case BECALM_BREAKER_CLOSED:
     case BECALM_BREAKER_DISABLED:
     case BECALM_BREAKER_FORCED_OPEN:

@@ -730,6 +730,28 @@ static void test_breaker__of_several_probes_one_that_reports_after_the_lease_is_
     check_eq_u64(becalm_breaker_late(lab.b), 1);
 }
 
+/* Where one probe decides, a hung one keeps others from asking for no longer than the breaker is open; several are
+ * waited for as long as is written. */
+static void test_breaker__the_lease_of_a_single_probe_is_at_most_the_open_time(void **unused)
+{
+    (void)unused;
+    for (uint32_t probes = 1; probes <= 2; probes++) {
+        struct lab lab;
+        struct becalm_permit permit;
+        becalm_breaker_defaults(&lab.policy);
+        lab.policy.min_calls = 1;
+        lab.policy.probes = probes;
+        lab_start(&lab);
+        check_true(admit(&lab, &permit));
+        end(&lab, &permit, FAILED);
+        check_true(state(&lab) == OPEN);
+        lab.at.now = becalm_breaker_retest_at(lab.b);
+        check_true(admit(&lab, &permit));
+        becalm_ns lease = (probes == 1 ? 1 : 5) * BECALM_S;
+        check_between_u64(permit.expires_at - lab.at.now, lease - 64, lease);
+    }
+}
+
 /* A service that takes longer than the lease, or an attempt that does: it is well all the same. */
 static void test_breaker__a_single_probe_that_succeeds_after_its_lease_closes(void **unused)
 {
@@ -1258,6 +1280,7 @@ BECALM_TESTS(cmocka_unit_test(test_breaker__is_sound_in_every_state),
              cmocka_unit_test(test_breaker__a_neutral_probe_of_an_older_episode_gives_nothing),
              cmocka_unit_test(test_breaker__a_lost_probe_fails_when_the_lease_ends),
              cmocka_unit_test(test_breaker__of_several_probes_one_that_reports_after_the_lease_is_late),
+             cmocka_unit_test(test_breaker__the_lease_of_a_single_probe_is_at_most_the_open_time),
              cmocka_unit_test(test_breaker__a_single_probe_that_succeeds_after_its_lease_closes),
              cmocka_unit_test(test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes_nothing),
              cmocka_unit_test(test_breaker__the_lease_judges_the_probes_handed_out),

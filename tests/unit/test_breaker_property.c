@@ -264,7 +264,9 @@ static bool duel_take_ends_at(void)
         high = duel_open_time() + 10 * BECALM_US; /* the model rounds otherwise */
         low = high / 10 * 8 - 20 * BECALM_US;
     } else if (m->state == HALF_OPEN) {
-        high = duel.lab.policy.half_open_for;
+        const struct becalm_breaker_policy *policy = &duel.lab.policy;
+        uint64_t probes = policy->mode == BECALM_BREAKER_CONSECUTIVE ? policy->success_threshold : policy->probes;
+        high = probes == 1 ? becalm_ns_min(policy->half_open_for, policy->open_for) : policy->half_open_for;
         low = high - 64;
     }
     m->ends_at = becalm_breaker_retest_at(duel.lab.b);
