@@ -48,7 +48,7 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
     BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
     BECALM_ATOMIC(uint64_t) undo_two;   /* units before the cut before that */
-    BECALM_ATOMIC(uint64_t) ok_sent_at; /* aimd: when the latest of those that succeeded was sent, as last_ok_at */
+    BECALM_ATOMIC(uint64_t) ok_sent_at; /* when the latest of those that succeeded was sent, as last_ok_at */
     BECALM_ATOMIC(uint64_t) well;       /* aimd: units in use before a series of cuts, and how it stands */
     BECALM_ATOMIC(uint64_t) units;      /* the limit now */
     BECALM_ATOMIC(uint64_t) evidence;   /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
@@ -58,8 +58,12 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, to what last_ok_at is kept to */
     BECALM_ATOMIC(uint64_t) ghosts;     /* slots: given up since then; the service may still work on them */
     BECALM_ATOMIC(uint64_t) hung;       /* aimd: in flight since before the service went away: they hold no slot */
-    BECALM_ATOMIC(uint64_t) away_at;    /* aimd: when it went away: the cut that found that out */
+    /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
+    BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that in the end ask whether it is back; 0: it is not away */
+    /* aimd: when what is usual was last looked at; slots: when the latest attempt that was alone in flight was sent */
+    BECALM_ATOMIC(uint64_t) seen_at;
+    BECALM_ATOMIC(uint64_t) usual; /* aimd: {latency of successes, us:36, share of timeouts, ppm:20, samples:8} */
     /* slots: by how many were in flight when an attempt was sent, in powers of two: {sum of latencies, us:48, slow:8,
      * notes:8}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];

@@ -110,6 +110,8 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->pace, &from->pace);
         word_copy(&to->ok_sent_at, &from->ok_sent_at);
         word_copy(&to->well, &from->well);
+        word_copy(&to->seen_at, &from->seen_at);
+        word_copy(&to->usual, &from->usual);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);

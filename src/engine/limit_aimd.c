@@ -13,6 +13,95 @@
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
+/* What is usual: how long successes take, and which share of the attempts times out, in the word `usual`. Both are
+ * means over time: of all attempts that end within a quarter of a timeout one counts, and for a 64th. So the second in
+ * which a service gets too much to do moves them as little with a thousand calls as with ten. The thread that moves
+ * `seen_at` writes the word. */
+#define USUAL_SAMPLES_BITS 8
+#define USUAL_SHARE_BITS   20
+#define USUAL_SAMPLES      64 /* a sample's weight is one in so many, or in as many as there are yet */
+#define USUAL_KNOWN        16 /* samples: with fewer a share is not known */
+#define PPM                1000000
+
+struct usual {
+    uint64_t latency; /* us; 0: not known */
+    uint64_t late;    /* ppm */
+    uint64_t samples;
+};
+
+static struct usual usual_unpack(uint64_t word)
+{
+    return (struct usual){
+        .latency = word >> (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS),
+        .late = word >> USUAL_SAMPLES_BITS & ((1u << USUAL_SHARE_BITS) - 1),
+        .samples = word & ((1u << USUAL_SAMPLES_BITS) - 1),
+    };
+}
+
+static uint64_t usual_pack(const struct usual *usual)
+{
+    return usual->latency << (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS) | usual->late << USUAL_SAMPLES_BITS |
+           usual->samples;
+}
+
+static struct usual usual_of(const struct becalm_limit *limit)
+{
+    return usual_unpack(atomic_load_explicit(&limit->usual, memory_order_relaxed));
+}
+
+static uint64_t mean_move(uint64_t mean, uint64_t value, uint64_t samples)
+{
+    return value > mean ? mean + (value - mean) / samples : mean - (mean - value) / samples;
+}
+
+/* Was the limit cut, and has not come back to what went well? What a service does then is not what is usual. */
+static bool is_below_well(const struct becalm_limit *limit)
+{
+    uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
+    return well != BECALM__NEVER_CUT && atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> WELL_BITS;
+}
+
+BECALM__COLD static void usual_write(struct becalm_limit *limit, becalm_ns took, bool late)
+{
+    struct usual usual = usual_of(limit);
+    uint64_t us = took / BECALM_US;
+    usual.samples += usual.samples < USUAL_SAMPLES;
+    usual.late = mean_move(usual.late, late ? PPM : 0, usual.samples);
+    if (!late && us >> (64 - USUAL_SAMPLES_BITS - USUAL_SHARE_BITS) == 0) {
+        usual.latency = usual.latency == 0 ? us : mean_move(usual.latency, us, usual.samples);
+    }
+    atomic_store_explicit(&limit->usual, usual_pack(&usual), memory_order_relaxed);
+}
+
+/* An attempt has ended. */
+static void usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool late)
+{
+    uint64_t seen_at = atomic_load_explicit(&limit->seen_at, memory_order_relaxed);
+    if ((seen_at == 0 || becalm_ns_since(now, seen_at) >= slot->timeout / 4) && !is_below_well(limit) &&
+        atomic_compare_exchange_strong_explicit(&limit->seen_at, &seen_at, now, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+        usual_write(limit, becalm_ns_since(now, slot->sent_at), late);
+    }
+}
+
+/* An answer is quick within a quarter of its timeout; where successes usually take longer, if it takes little more than
+ * they do. In a queue it would. */
+static bool is_quick(const struct becalm_limit *limit, becalm_ns took, becalm_ns timeout)
+{
+    return took <= timeout / 4 || 4 * (took / BECALM_US) <= 5 * usual_of(limit).latency;
+}
+
+/* So many timeouts in a row happen by chance once in a thousand times where a share of all attempts times out, by
+ * sixteenths of it. No more are waited for, so that a limit still cuts where most of them do. */
+static uint32_t run_enough(const struct becalm_limit *limit)
+{
+    static const uint8_t by_share[] = {5, 5, 5, 5, 5, 6, 7, 8, 10, 12, 15, 18};
+    const struct usual usual = usual_of(limit);
+    uint64_t share = usual.late * 16 / PPM;
+    uint64_t last = sizeof by_share / sizeof by_share[0] - 1;
+    return usual.samples < USUAL_KNOWN ? BECALM__RUN_ENOUGH : by_share[share < last ? share : last];
+}
+
 /* Moves the run of timeouts in a row, and returns it. */
 static uint32_t run_move(struct becalm_limit *limit, enum becalm_evidence kind)
 {
@@ -77,12 +166,6 @@ static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struc
     }
 }
 
-/* The service answered something that was sent with this attempt or later, so it does not queue. */
-static bool overtaken(const struct becalm_limit *limit, const struct becalm_slot *slot)
-{
-    return slot->sent_at <= atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed);
-}
-
 static void series_answer(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0 &&
@@ -137,7 +220,8 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                          const struct becalm_slot *slot)
 {
-    bool quick = becalm_ns_since(now, slot->sent_at) <= slot->timeout / 4;
+    bool quick = is_quick(limit, becalm_ns_since(now, slot->sent_at), slot->timeout);
+    usual_note(limit, now, slot, false);
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
     success_stamp(limit, now, slot, quick);
     becalm__pace_end(limit);
@@ -196,7 +280,9 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
                          const struct becalm_slot *slot)
 {
     uint32_t run = run_move(limit, BECALM_EVIDENCE_TIMEOUT);
-    if (!becalm__run_tells(limit, now, slot->timeout, run) || overtaken(limit, slot)) {
+    usual_note(limit, now, slot, true);
+    if (run < run_enough(limit) || !becalm__run_tells(limit, now, slot->timeout, run) ||
+        becalm__is_overtaken(limit, slot->sent_at)) {
         return;
     }
     if (is_known_to_hang(limit, slot)) {

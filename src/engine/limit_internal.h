@@ -76,6 +76,12 @@ static inline bool becalm__success_is_news(const struct becalm_limit *limit, bec
     return becalm__is_news(&limit->last_ok_at, now, timeout);
 }
 
+/* The service answered something that was sent with this attempt or later, so it does not queue. */
+static inline bool becalm__is_overtaken(const struct becalm_limit *limit, becalm_ns sent_at)
+{
+    return sent_at <= atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed);
+}
+
 /* Does the limit pace at all? */
 static inline bool becalm__pace_is_low(const struct becalm_limit *limit)
 {

@@ -455,6 +455,78 @@ static void test_limit_aimd__what_waited_for_its_connection_did_not_hang(void **
     check_eq_u64(limit_of(&scene), 1);
 }
 
+/* Calls one after the other, each alone, of which every `good`-th succeeds after `took`, for `count` calls. */
+static void calls(struct scene *scene, uint32_t count, uint32_t good, becalm_ns took)
+{
+    for (uint32_t i = 1; i <= count; i++) {
+        bool ok = i % good == 0;
+        scene->limit.pace = 1000000;
+        check_eq_u64(round_of(scene, 1, ok ? took : TIMEOUT, ok ? BECALM_EVIDENCE_SUCCESS : BECALM_EVIDENCE_TIMEOUT),
+                     1);
+    }
+}
+
+static void test_limit_aimd__where_answers_usually_take_long_a_usual_one_is_quick(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    calls(&scene, 20, 1, LATE);
+    check_eq_u64(round_of(&scene, 40, LATE, BECALM_EVIDENCE_SUCCESS), 40);
+    outage(&scene, 40);
+    (void)round_of(&scene, 1, LATE + 200 * BECALM_MS, BECALM_EVIDENCE_SUCCESS); /* more than 5/4 of it */
+    check_eq_u64(limit_of(&scene), 2);
+    (void)round_of(&scene, 2, LATE + 100 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(limit_of(&scene), 4); /* one each */
+}
+
+/* A thousand answers of an overload count as much as one, and none while the limit is below what went well. */
+static void test_limit_aimd__what_is_usual_is_learned_by_time_and_in_health(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    for (int i = 0; i < 70; i++) {
+        calls(&scene, 1, 1, QUICK);
+        scene.at.now += TIMEOUT;
+    }
+    uint64_t before = scene.limit.usual;
+    check_eq_u64(round_of(&scene, 1000, LATE, BECALM_EVIDENCE_SUCCESS), 1000);
+    uint64_t after = scene.limit.usual;
+    check_between_u64(after >> 28, before >> 28, (before >> 28) + LATE / BECALM_US / 50);
+    outage(&scene, 40);
+    after = scene.limit.usual;
+    calls(&scene, 10, 1, LATE);
+    check_eq_u64(scene.limit.usual, after);
+}
+
+static void test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    calls(&scene, 80, 2, LATE);
+    check_true(limit_of(&scene) >= 1000);
+    check_eq_u64(burst(&scene, 20), 20);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 9, BECALM_EVIDENCE_TIMEOUT);
+    check_true(limit_of(&scene) >= 1000); /* nine: that happens by chance */
+    finish(&scene, 4, BECALM_EVIDENCE_TIMEOUT);
+    check_true(limit_of(&scene) < 20);
+}
+
+static void test_limit_aimd__a_share_is_not_known_from_a_few_attempts(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    calls(&scene, 8, 2, LATE);
+    check_eq_u64(burst(&scene, 20), 20);
+    scene.at.now += TIMEOUT;
+    finish(&scene, 5, BECALM_EVIDENCE_TIMEOUT);
+    check_true(limit_of(&scene) < 20);
+}
+
 static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
 {
     (void)state;
@@ -469,6 +541,8 @@ static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
     check_eq_u64(scene.limit.ok_sent_at, old.limit.ok_sent_at);
     check_eq_u64(scene.limit.well, old.limit.well);
     check_eq_u64(scene.limit.quick_at, old.limit.quick_at);
+    check_eq_u64(scene.limit.usual, old.limit.usual);
+    check_eq_u64(scene.limit.seen_at, old.limit.seen_at);
     scene.limit.pace = 1000000;
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
@@ -496,4 +570,8 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__a_service_that_never_answered_has_not_gone_away),
              cmocka_unit_test(test_limit_aimd__few_that_hang_are_no_absence),
              cmocka_unit_test(test_limit_aimd__what_waited_for_its_connection_did_not_hang),
+             cmocka_unit_test(test_limit_aimd__where_answers_usually_take_long_a_usual_one_is_quick),
+             cmocka_unit_test(test_limit_aimd__what_is_usual_is_learned_by_time_and_in_health),
+             cmocka_unit_test(test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cut),
+             cmocka_unit_test(test_limit_aimd__a_share_is_not_known_from_a_few_attempts),
              cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))
