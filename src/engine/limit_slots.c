@@ -10,6 +10,8 @@
  * The thread that moves the epoch by one in a compare-and-swap of `evidence` has decided a cut, an undo or that the
  * service is slow by nature, and alone writes the words that go with it. */
 
+#define STANDS_MOST BECALM_S /* a queue stands if nothing was alone for a timeout, or for this */
+
 enum {
     JUDGE_AT = 20,      /* notes that are enough for a cut */
     HALVE_AT = 40,      /* notes after which old ones count half */
@@ -61,6 +63,7 @@ static void evidence_restart(struct evidence *e)
 struct sample {
     enum becalm_evidence kind;
     becalm_ns now;
+    becalm_ns sent_at;
     becalm_ns timeout;
     uint64_t latency; /* us */
     uint32_t epoch;
@@ -159,6 +162,23 @@ static inline bool sample_is_calm(const struct becalm_limit *limit, const struct
     return (e.run == 0 || s->kind == BECALM_EVIDENCE_ANSWER) && e.epoch != s->epoch;
 }
 
+/* Nothing was in flight, and so nothing in line, when this attempt was sent: no queue stood then. With a limit of one
+ * slot each attempt is alone, and others may wait for that slot. */
+static void alone_note(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    if (slot->beside == 0 && slot->sent_at > atomic_load_explicit(&limit->seen_at, memory_order_relaxed) &&
+        atomic_load_explicit(&limit->units, memory_order_relaxed) >= 2 * becalm__units_per_slot(BECALM_LIMIT_SLOTS)) {
+        atomic_store_explicit(&limit->seen_at, slot->sent_at, memory_order_relaxed);
+    }
+}
+
+/* A burst makes a queue, too, but one that goes by itself. */
+static bool queue_stands(const struct becalm_limit *limit, const struct sample *s)
+{
+    return becalm_ns_since(s->now, atomic_load_explicit(&limit->seen_at, memory_order_relaxed)) >
+           becalm_ns_min(s->timeout, STANDS_MOST);
+}
+
 /* Three quarters are slow. */
 static enum ruling slow_rule(const struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
 {
@@ -168,6 +188,9 @@ static enum ruling slow_rule(const struct becalm_limit *limit, const struct samp
     }
     if (j->answers && is_natural(limit, s, j->mean)) {
         return RULING_NATURAL;
+    }
+    if (j->answers && !queue_stands(limit, s)) {
+        return RULING_NONE;
     }
     uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
     return j->answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
@@ -326,13 +349,23 @@ static void evidence_drop(struct becalm_limit *limit)
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
 }
 
+/* Was it sent before the last two cuts? These were for all that was in flight, and its timeout is no news: with a long
+ * timeout what one hang has left would cut to one slot, twice a second, when all is well again. */
+static bool is_of_a_cut_flight(const struct becalm_limit *limit, const struct sample *s)
+{
+    return s->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);
+}
+
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
                          uint32_t run)
 {
-    if (!becalm__run_tells(limit, s->now, s->timeout, run)) {
+    if (!becalm__run_tells(limit, s->now, s->timeout, run) || becalm__is_overtaken(limit, s->sent_at) ||
+        is_of_a_cut_flight(limit, s)) {
         return;
     }
+    uint64_t cut_at = atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
     if (becalm__cut_is_ours(limit, s->now)) {
+        atomic_store_explicit(&limit->away_at, cut_at, memory_order_relaxed);
         evidence_drop(limit);
         becalm__units_cut(limit, policy, becalm__in_flight_with(limit));
     }
@@ -346,6 +379,9 @@ static bool is_brisk(const struct sample *s)
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
     becalm__success_stamp(limit, s->now, s->timeout);
+    if (!becalm__is_overtaken(limit, s->sent_at)) {
+        atomic_store_explicit(&limit->ok_sent_at, s->sent_at, memory_order_relaxed);
+    }
     if (!s->bad) {
         becalm__units_grow(limit, policy, is_brisk(s));
     }
@@ -382,6 +418,7 @@ static inline struct sample sample_make(const struct becalm_limit *limit, becalm
     struct sample s = {
         .kind = evidence,
         .now = now,
+        .sent_at = slot->sent_at,
         .timeout = slot->timeout,
         .latency = took / BECALM_US,
         .epoch = slot->epoch,
@@ -407,6 +444,7 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
     } else {
         answer_note(limit, &s);
     }
+    alone_note(limit, slot);
     struct judgement j = {.ruling = RULING_NONE};
     if (!sample_is_calm(limit, &s)) {
         evidence_add(limit, &s, &j);

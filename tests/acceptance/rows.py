@@ -610,33 +610,32 @@ WORLDS = [
     world("1", "pages of 30, the leaf hangs", "01-page-hang", after(0.98)),
     world("1b", "batches of 20, the service hangs", "01b-batch-hang", after(0.98)),
     world("2", "a service of 8 s hangs", "02-slow-service-hang", after(0.98)),
-    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98, 0.97)),
+    world("2b", "a service of 1 s hangs", "02b-one-second-service-hang", after(0.98)),
     world("3", "gate, healthy 20 s", "03-slow-healthy-gate", whole(0.98)),
     world("3b", "gate, healthy, two kinds of answers", "03b-bimodal-gate", whole(0.98)),
     world("3c", "gate, healthy 25 s", "03c-25s-gate", whole(0.98)),
     world("4", "3000 calls at once", "04-batch-3000", whole(0.98)),
     world("4b", "1800 long polls", "04b-long-poll", whole(0.98)),
     world("6", "gate, one tenant is over its quota, the other meets errors", "06-tenants", tenant("b", 0.99)),
-    world("7", "gate, healthy bursts of 120", "07-burst-gate", whole(0.96, 0.911)),
+    world("7", "gate, healthy bursts of 120", "07-burst-gate", whole(0.96, 0.93)),
     world("8", "gate, one caller's surge x10: the small callers in it", "08-neighbour-surge", small(0.75)),
     world("9", "gate, latency steps to .4 of the timeout", "09-latency-step-gate", whole(0.98)),
     world("10", "20 ms, a timeout of 30 s, hangs", "10-hang-long-timeout", after(0.98)),
     world("11", "errors of 40 % on all of ten hosts", "11-eject-uniform-errors", during(0.75)),
     world("12", "pages of 50, errors of 5 %", "12-fanout-errors", whole(0.99, 0.98)),
-    world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.467)),
+    world("13", "a timeout at the median", "13-tight-timeout", whole(0.60, 0.53)),
     world("14", "half of all answers are errors", "14-half-errors", during(0.80)),
     world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.9985)),
     newcomer("16", "gate, no timeout written, reports of 7 s and 20 s", "16-newcomer-reports", whole(0.999)),
     newcomer("16b", "gate, no timeout written, healthy 8 s", "16b-newcomer-model", whole(0.999)),
-    newcomer("16c", "gate, no timeout written, 20 ms hangs", "16c-newcomer-hang", after(0.98, 0.85), CALM_HANG),
+    newcomer("16c", "gate, no timeout written, 20 ms hangs", "16c-newcomer-hang", after(0.98, 0.97), CALM_HANG),
     newcomer("17", "gate, no timeout written, healthy 3.4 s, few in flight", "17-newcomer-few", whole(0.98)),
     newcomer("17b", "no timeout written, healthy pages of 34 s", "17b-newcomer-pages", whole(0.98)),
     newcomer("18", "gate, no timeout written, 1.4 s, callers are cut off", "18-newcomer-cut-off", after(0.98, 0.86)),
 ]
 
-# 5 has some 480 calls, and its ten seeds differ by more than .1: 40 of them have .006, where they had .017 before deadlines
-# were carried in milliseconds. 0.03 is what the first ten need.
-RANDOM_TODAY = {3: 0.204, 5: 0.03, 7: 0.06, 8: 0.046, 9: 0.08, 10: 0.034, 11: 0.09, 12: 0.09}
+# 11 has some 270 calls, and its ten seeds differ by .06: 40 of them have .049.
+RANDOM_TODAY = {3: 0.204, 7: 0.06, 9: 0.06, 11: 0.1, 12: 0.03}
 
 RANDOM = [
     Row(

@@ -57,6 +57,7 @@ static void scene_stand(struct scene *scene)
 {
     for (uint32_t i = 0; i < scene->flying; i++) {
         becalm_limit_sent(&scene->limit, &scene->slot[i], scene->at.now);
+        scene->slot[i].beside = (uint16_t)(scene->flying - 1);
     }
 }
 
@@ -992,11 +993,94 @@ static void test_limit__the_table_comes_to_rest_after_a_slow_answer(void **state
     check_true(memcmp(&before, &scene.limit, sizeof before) == 0);
 }
 
+/* Bursts that make slow answers, one every two timeouts: what each leaves is gone before the next, whose first attempt
+ * is alone. And then a queue that stands. */
+static void test_limit__a_queue_that_goes_by_itself_is_not_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    for (int burst = 0; burst < 10; burst++) {
+        scene_send(&scene, 40);
+        scene_stand(&scene);
+        scene.slot[0].beside = 0;
+        scene.at.now += 900 * BECALM_MS;
+        for (uint32_t i = 0; i < 40; i++) {
+            scene_note(&scene, i, BECALM_EVIDENCE_SUCCESS);
+        }
+        scene_give_all(&scene);
+        scene.at.now += 1100 * BECALM_MS;
+    }
+    check_eq_u64(scene_limit(&scene), 10000);
+    scene_round(&scene, 40, 40, 900 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_true(scene_limit(&scene) <= 20);
+}
+
+/* With one slot each attempt is alone, and that says nothing of those in line. */
+static void test_limit__alone_in_the_only_slot_is_no_sign_of_an_idle_service(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene.limit.units = 4;
+    scene_send(&scene, 1);
+    scene.at.now += 10 * BECALM_MS;
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
+    scene_give_all(&scene);
+    check_eq_u64(scene.limit.seen_at, 0);
+    scene.limit.units = 8;
+    scene_send(&scene, 1);
+    scene.at.now += BECALM_S;
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene.limit.seen_at, scene.slot[0].sent_at);
+    scene_give_all(&scene);
+}
+
+static void test_limit__slots_is_not_cut_by_timeouts_that_an_answer_overtook(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene_send(&scene, 12);
+    scene.at.now += 100 * BECALM_MS;
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS); /* sent with the others */
+    scene.at.now += 900 * BECALM_MS;
+    for (uint32_t i = 1; i < 12; i++) {
+        scene_note(&scene, i, BECALM_EVIDENCE_TIMEOUT);
+    }
+    scene_give_all(&scene);
+    check_eq_u64(scene_limit(&scene), 10000);
+    scene.at.now += BECALM_MS;
+    scene_round(&scene, 12, 11, BECALM_S, BECALM_EVIDENCE_TIMEOUT); /* sent later than all that succeeded */
+    check_eq_u64(scene_limit(&scene), 6);
+}
+
+/* Timeouts that come one after the other, of attempts that were all sent before the first cut. */
+static void test_limit__what_is_in_flight_is_cut_twice_at_most(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_S);
+    scene_send(&scene, 64);
+    scene.at.now += 10 * BECALM_S;
+    uint32_t ended = 0;
+    for (uint32_t limit[] = {32, 16, 16, 16}, *is = limit; is < limit + 4; is++) {
+        for (int i = 0; i < 6; i++) {
+            scene_note(&scene, ended++, BECALM_EVIDENCE_TIMEOUT);
+        }
+        check_eq_u64(scene_limit(&scene), *is);
+        scene.at.now += 501 * BECALM_MS;
+    }
+    scene_give_all(&scene);
+    scene_round(&scene, 16, 5, 10 * BECALM_S, BECALM_EVIDENCE_TIMEOUT); /* sent since */
+    check_eq_u64(scene_limit(&scene), 8);
+}
+
 /* A service with so many workers that take `work` each, in the order of arrival, and callers that come evenly. The
- * limit after 20,000 of them; in *good how many of the last 5,000 were admitted and answered in time. */
+ * limit after 40,000 of them; in *good how many of the last 5,000 were admitted and answered in time. */
 static uint32_t service_run(uint32_t workers, becalm_ns work, becalm_ns every, becalm_ns timeout, uint32_t *good)
 {
-    enum { CALLS = 20000, LAST = 5000 };
+    enum { CALLS = 40000, LAST = 5000 };
     static struct becalm_slot slot[CALLS];
     static becalm_ns ends[CALLS];
     static becalm_ns free_at[MANY];
@@ -1359,6 +1443,10 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__a_reload_keeps_what_was_learned),
              cmocka_unit_test(test_limit__a_reload_keeps_the_pace),
              cmocka_unit_test(test_limit__a_reload_that_raises_max_widens_a_limit_that_was_never_cut),
+             cmocka_unit_test(test_limit__a_queue_that_goes_by_itself_is_not_cut),
+             cmocka_unit_test(test_limit__alone_in_the_only_slot_is_no_sign_of_an_idle_service),
+             cmocka_unit_test(test_limit__slots_is_not_cut_by_timeouts_that_an_answer_overtook),
+             cmocka_unit_test(test_limit__what_is_in_flight_is_cut_twice_at_most),
              cmocka_unit_test(test_limit__random_notes_keep_it_within_its_bounds),
              cmocka_unit_test(test_limit__eight_threads_never_exceed_a_fixed_limit),
              cmocka_unit_test(test_limit__eight_threads_never_exceed_the_bound_of_answers),
