@@ -18,9 +18,12 @@ BECALM_BEGIN_DECLS
 
 #define BECALM_DUE_START (30 * BECALM_S) /* before anything is known */
 
+#define BECALM_DUE_RARE 8u /* good answers for each overdue one, at least: then these are rare */
+
 /* Touch it only through the functions below. */
 struct becalm_due {
     BECALM_ATOMIC(uint64_t) word; /* what is known, and the answers of this epoch: see due_internal.h */
+    BECALM_ATOMIC(uint64_t) rest; /* good answers, less BECALM_DUE_RARE for each overdue one: from 0 to 8 times that */
 };
 
 BECALM_API void becalm_due_init(struct becalm_due *);
@@ -30,6 +33,11 @@ BECALM_API void becalm_due_carry(struct becalm_due *to, const struct becalm_due 
 
 /* A good answer took so long. `least` is the policy's attempt_timeout. */
 BECALM_API void becalm_due_note(struct becalm_due *, const struct becalm_moment *, becalm_ns least, becalm_ns took);
+
+/* An answer is overdue. Are such ones rare, so that another attempt beside it costs the service little? If more than
+ * one of nine is overdue, the service has too much to do or hangs, and more attempts make that worse. False until there
+ * were enough good answers, too. To be asked once for each overdue answer, since it counts them. */
+BECALM_API bool becalm_due_is_rare(struct becalm_due *);
 
 /* After how long an answer is overdue now. */
 BECALM_API becalm_ns becalm_due_time(const struct becalm_due *, becalm_ns least);

@@ -16,8 +16,9 @@
 #define SHARE_MASK  UINT64_C(0x3f)
 #define SOME_SHIFT  63u
 
-#define ENOUGH 16u /* answers of an epoch, at least */
-#define SHARE  8u  /* one of so many may be longer */
+#define ENOUGH    16u                   /* answers of an epoch, at least */
+#define SHARE     8u                    /* one of so many may be longer */
+#define REST_MOST (8 * BECALM_DUE_RARE) /* of a page's calls several are overdue at once */
 
 /* The word, taken apart. */
 struct epoch {
@@ -51,10 +52,16 @@ static uint64_t step_of(becalm_ns now)
     return now >> SINCE_STEP & SINCE_MASK;
 }
 
+/* Of a quick service one answer is noted for 16. */
+static uint64_t weight_of(const struct epoch *e, becalm_ns took)
+{
+    return e->floor && took <= e->level / 2 ? UINT64_C(1) << DUE_SAMPLE : 1;
+}
+
 /* Counts an answer; all counts are halved when one of them is full, so that their shares stay. */
 static void epoch_count(struct epoch *e, becalm_ns now, becalm_ns took)
 {
-    uint64_t weight = e->floor && took <= e->level / 2 ? UINT64_C(1) << DUE_SAMPLE : 1;
+    uint64_t weight = weight_of(e, took);
     e->since = e->count == 0 ? step_of(now) : e->since;
     if (e->count + weight > COUNT_MASK || e->half == SHARE_MASK) {
         e->count /= 2;
@@ -86,11 +93,35 @@ static uint64_t level_next(const struct epoch *e, becalm_ns least)
 void becalm_due_init(struct becalm_due *due)
 {
     atomic_init(&due->word, 0);
+    atomic_init(&due->rest, 0);
 }
 
 void becalm_due_carry(struct becalm_due *to, const struct becalm_due *from)
 {
     atomic_store_explicit(&to->word, atomic_load_explicit(&from->word, memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(&to->rest, atomic_load_explicit(&from->rest, memory_order_relaxed), memory_order_relaxed);
+}
+
+/* A quick service writes this only while it is not full. */
+static void rest_add(struct becalm_due *due, uint64_t weight)
+{
+    uint64_t rest = atomic_load_explicit(&due->rest, memory_order_relaxed);
+    if (rest < REST_MOST) {
+        uint64_t more = rest + weight < REST_MOST ? rest + weight : REST_MOST;
+        (void)atomic_compare_exchange_strong_explicit(&due->rest, &rest, more, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    }
+}
+
+BECALM__COLD bool becalm_due_is_rare(struct becalm_due *due)
+{
+    uint64_t rest = atomic_load_explicit(&due->rest, memory_order_relaxed);
+    uint64_t less;
+    do {
+        less = rest < BECALM_DUE_RARE ? 0 : rest - BECALM_DUE_RARE;
+    } while (
+        !atomic_compare_exchange_weak_explicit(&due->rest, &rest, less, memory_order_relaxed, memory_order_relaxed));
+    return rest >= BECALM_DUE_RARE;
 }
 
 BECALM__COLD void becalm__due_learn(struct becalm_due *due, const struct becalm_moment *at, becalm_ns least,
@@ -98,6 +129,7 @@ BECALM__COLD void becalm__due_learn(struct becalm_due *due, const struct becalm_
 {
     uint64_t word = atomic_load_explicit(&due->word, memory_order_relaxed);
     struct epoch e = epoch_of(word, least);
+    rest_add(due, weight_of(&e, took));
     epoch_count(&e, at->now, took);
     uint64_t next = epoch_ended(&e, at->now)
                         ? level_next(&e, least)

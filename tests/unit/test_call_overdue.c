@@ -372,6 +372,39 @@ static void test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_a
     check_eq_u64(beside_after((struct becalm_request){.alone = true}), BECALM_NEVER);
 }
 
+/* A service that answers nobody any more, or has a queue, gets few more attempts for it. */
+static void test_overdue__nothing_is_sent_beside_it_where_many_are_overdue(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.breaker.enabled = false;
+    lab.policy.limit.kind = BECALM_LIMIT_NONE;
+    lab.policy.budget.kind = BECALM_BUDGET_NONE;
+    answers(&lab, 20 * BECALM_MS, 400);
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], true);
+    }
+    int sent = 0;
+    for (becalm_ns end = lab.now + 30 * BECALM_S; lab.now < end; lab.now += BECALM_S) {
+        for (int i = 0; i < CALLS; i++) {
+            timer(&lab, &lab.call[i]);
+            sent += (lab.action.flags & BECALM_DO_SEND) != 0;
+        }
+    }
+    assert_int_equal(sent, 8);
+    free(lab.memory);
+}
+
+static void test_overdue__nothing_is_sent_beside_it_before_anything_was_answered(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    check_eq_u64(call_beside_after(&lab, (struct becalm_request){0}), BECALM_NEVER);
+    free(lab.memory);
+}
+
 /* What is known before, how soon calls are overdue then, and how the first of them ends. */
 struct late {
     int quick; /* answers of 20 ms, before */
@@ -538,6 +571,8 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
              cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
              cmocka_unit_test(test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_alone),
+             cmocka_unit_test(test_overdue__nothing_is_sent_beside_it_where_many_are_overdue),
+             cmocka_unit_test(test_overdue__nothing_is_sent_beside_it_before_anything_was_answered),
              cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
              cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
              cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),

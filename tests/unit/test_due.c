@@ -144,6 +144,46 @@ static void test_due__an_answer_of_a_day_does_not_run_over(void **state)
     check_between_u64(due_time(&lab), 3600 * BECALM_S, 48 * 3600 * BECALM_S);
 }
 
+static void test_due__overdue_answers_are_rare_where_eight_good_ones_come_for_each(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    assert_false(becalm_due_is_rare(&lab.due)); /* nothing was answered yet */
+    notes(&lab, 8 * BECALM_S, 7);
+    assert_false(becalm_due_is_rare(&lab.due));
+    notes(&lab, 8 * BECALM_S, 7); /* that one has cost what there was */
+    assert_false(becalm_due_is_rare(&lab.due));
+    notes(&lab, 8 * BECALM_S, 8);
+    assert_true(becalm_due_is_rare(&lab.due));
+    assert_false(becalm_due_is_rare(&lab.due));
+}
+
+/* How many of so many answers that are overdue at once are rare, when as many were so some good ones before. */
+static int rare_at_once(becalm_ns took, int count)
+{
+    struct lab lab;
+    int rare = 0;
+    lab_open(&lab);
+    notes(&lab, took, 5000);
+    for (int i = 0; i < count; i++) {
+        (void)becalm_due_is_rare(&lab.due);
+    }
+    notes(&lab, took, 300);
+    for (int i = 0; i < count; i++) {
+        rare += becalm_due_is_rare(&lab.due);
+    }
+    return rare;
+}
+
+static void test_due__of_many_overdue_answers_at_once_eight_are_rare(void **state)
+{
+    (void)state;
+    assert_int_equal(rare_at_once(20 * BECALM_MS, 5), 5);
+    assert_int_equal(rare_at_once(20 * BECALM_MS, 100), 8); /* where one answer is noted for 16 */
+    assert_int_equal(rare_at_once(8 * BECALM_S, 100), 8);   /* and where each is */
+}
+
 static void test_due__a_reload_keeps_what_is_known(void **state)
 {
     (void)state;
@@ -153,6 +193,7 @@ static void test_due__a_reload_keeps_what_is_known(void **state)
     notes(&before, 20 * BECALM_MS, 1000);
     becalm_due_carry(&after.due, &before.due);
     check_eq_u64(due_time(&after), LEAST);
+    assert_true(becalm_due_is_rare(&after.due));
 }
 
 BECALM_TESTS(cmocka_unit_test(test_due__nothing_is_known_at_the_beginning),
@@ -161,4 +202,6 @@ BECALM_TESTS(cmocka_unit_test(test_due__nothing_is_known_at_the_beginning),
              cmocka_unit_test(test_due__a_quick_service_that_becomes_slow_is_known_soon_and_again_when_it_is_quick),
              cmocka_unit_test(test_due__a_few_long_answers_do_not_move_it_and_many_do),
              cmocka_unit_test(test_due__an_answer_of_a_day_does_not_run_over),
+             cmocka_unit_test(test_due__overdue_answers_are_rare_where_eight_good_ones_come_for_each),
+             cmocka_unit_test(test_due__of_many_overdue_answers_at_once_eight_are_rare),
              cmocka_unit_test(test_due__a_reload_keeps_what_is_known))

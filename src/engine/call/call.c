@@ -512,14 +512,17 @@ BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 #define OVERDUE_LOOK BECALM_S
 
 /* When another one may be sent beside an attempt that is overdue. Only beside a call's first: what a retry has paid is
- * held by the call until that retry is over. The layers of a chain find out in the same moment, and each would ask all
- * the layers below again: so each but the first waits for a time of its own, in which another one may bring the answer,
- * and none does it for what is a retry already. */
+ * held by the call until that retry is over. And only where few are overdue: a service that has too much to do is not
+ * helped by more of it, also if what comes last is answered first there. The layers of a chain find out in the same
+ * moment, and each would ask all the layers below again: so each but the first waits for a time of its own, in which
+ * another one may bring the answer, and none does it for what is a retry already. */
 static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
     bool first = live->number == 0 && !call->request.retry_from_above;
-    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first || call->request.alone) {
+    bool rare = live->number != 0 || becalm_due_is_rare(call->target->due);
+    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first || !rare ||
+        call->request.alone) {
         return BECALM_NEVER;
     }
     uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_BESIDE);
