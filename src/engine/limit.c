@@ -33,7 +33,7 @@ static inline uint32_t places_answers(uint64_t places)
 #define CALM_AFTER    (60 * BECALM_S) /* the last cut: longer than any time between two cuts in one outage, ... */
 #define CALM_TIMEOUTS 4               /* ... for which a few attempts must have had the time to time out */
 
-static uint64_t units_at_start(const struct becalm_limit_policy *policy)
+uint64_t becalm__units_at_start(const struct becalm_limit_policy *policy)
 {
     uint64_t slots = policy->max;
     if (policy->kind == BECALM_LIMIT_AIMD && slots > AIMD_START) {
@@ -75,7 +75,7 @@ int becalm_limit_check(const struct becalm_limit_policy *policy, const char **wh
 void becalm_limit_init(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
     memset(limit, 0, sizeof *limit);
-    atomic_store_explicit(&limit->units, units_at_start(policy), memory_order_relaxed);
+    atomic_store_explicit(&limit->units, becalm__units_at_start(policy), memory_order_relaxed);
     atomic_store_explicit(&limit->pace, BECALM__PACE_FULL, memory_order_relaxed);
     atomic_store_explicit(&limit->well, BECALM__NEVER_CUT, memory_order_relaxed);
 }
@@ -100,8 +100,8 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
     if (units > to_policy->max * per) {
         units = to_policy->max * per;
     }
-    if (had >= units_at_start(from_policy) && units < units_at_start(to_policy)) {
-        units = units_at_start(to_policy); /* as wide as it began: a raised max takes effect at once */
+    if (had >= becalm__units_at_start(from_policy) && units < becalm__units_at_start(to_policy)) {
+        units = becalm__units_at_start(to_policy); /* as wide as it began: a raised max takes effect at once */
     }
     atomic_store_explicit(&to->units, units, memory_order_relaxed);
     if (to_policy->kind == from_policy->kind) {

@@ -168,7 +168,11 @@ void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *
 bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 
 /* What was noted as a timeout has succeeded after all: it was not lost, and the timeout was too short for it. */
-void becalm__aimd_late(struct becalm_limit *, becalm_ns now, const struct becalm_slot *);
+void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
+                       const struct becalm_slot *);
+
+/* As wide as a limit begins. */
+uint64_t becalm__units_at_start(const struct becalm_limit_policy *);
 
 /* The same for any kind, with the usual way of aimd inlined. */
 static inline void becalm__limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,

@@ -367,7 +367,7 @@ BECALM__COLD static void late_tell(struct step *s, const struct becalm_live *liv
 {
     struct becalm_limit *limit = s->call->target->limit;
     if (limit != NULL && s->call->policy->limit.kind == BECALM_LIMIT_AIMD && was_too_soon(s->call, live)) {
-        becalm__aimd_late(limit, s->now, &live->slot);
+        becalm__aimd_late(limit, &s->call->policy->limit, s->now, &live->slot);
     }
 }
 
