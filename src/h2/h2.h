@@ -3,7 +3,7 @@
 #define BECALM_H2_H2_H
 
 /* The HTTP/2 codec: bytes of one connection into heads, bodies and trailers of many streams, and back. It knows no
- * sockets and no clock. nghttp2 reads and writes the frames; what a head may be is what HTTP/1 says, too: a request is
+ * sockets and no clock. What a head may be is what HTTP/1 says, too: a request is
  * put into the form of HTTP/1 and parsed by h1_parse_request(), so that nothing passes here that could not be written
  * to a host. docs/http2.md lists what is refused, and the bounds.
  *

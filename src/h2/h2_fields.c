@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "h2_fields.h"
 
+#include "http/text_internal.h"
 #include "message/packed.h"
 
 #include <string.h>
@@ -29,9 +30,6 @@ static uint8_t flags_of(uint32_t id)
     return (NEVER_INDEXED >> id & 1) != 0 ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 }
 
-/* A name that is in lower case and stays for ever: nghttp2 need not copy it. */
-#define STATIC_NAME NGHTTP2_NV_FLAG_NO_COPY_NAME
-
 static void add(struct h2_fields *fields, struct becalm_text name, struct becalm_text value, uint8_t flags)
 {
     if (fields->count < H2_FIELDS_MAX) {
@@ -41,15 +39,40 @@ static void add(struct h2_fields *fields, struct becalm_text name, struct becalm
 
 void h2_fields_add(struct h2_fields *fields, const char *name, struct becalm_text value)
 {
-    add(fields, (struct becalm_text){name, strlen(name)}, value, STATIC_NAME);
+    add(fields, (struct becalm_text){name, strlen(name)}, value, NGHTTP2_NV_FLAG_NONE);
+}
+
+static bool has_upper(struct becalm_text name)
+{
+    for (size_t i = 0; i < name.length; i++) {
+        if (name.at[i] >= 'A' && name.at[i] <= 'Z') {
+            return true;
+        }
+    }
+    return false;
+}
+
+void h2_fields_lower(struct h2_fields *fields, char *room)
+{
+    for (size_t i = 0; fields->upper > 0 && i < fields->count; i++) {
+        nghttp2_nv *field = &fields->field[i];
+        if (has_upper((struct becalm_text){(const char *)field->name, field->namelen})) {
+            for (size_t at = 0; at < field->namelen; at++) {
+                room[at] = to_lower((char)field->name[at]);
+            }
+            field->name = (uint8_t *)room;
+            room += field->namelen;
+        }
+    }
 }
 
 /* A field of somebody else's head. */
 static void add_passed(struct h2_fields *fields, enum field_id id, struct becalm_text name, struct becalm_text value)
 {
     if (id != FIELD_OTHER) {
-        add(fields, field_text(id), value, STATIC_NAME | flags_of(id));
+        add(fields, field_text(id), value, flags_of(id));
     } else {
+        fields->upper += has_upper(name) ? name.length : 0;
         add(fields, name, value, NGHTTP2_NV_FLAG_NONE);
     }
 }
@@ -77,6 +100,6 @@ void h2_fields_add_draft(struct h2_fields *fields, const struct draft *draft)
     h2_fields_add_packed(fields, draft->packed);
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_field *added = &draft->added[i];
-        add(fields, added->name, added->value, STATIC_NAME | flags_of(field_find(added->name.at, added->name.length)));
+        add(fields, added->name, added->value, flags_of(field_find(added->name.at, added->name.length)));
     }
 }

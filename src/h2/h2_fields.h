@@ -2,7 +2,7 @@
 #ifndef BECALM_H2_H2_FIELDS_H
 #define BECALM_H2_H2_FIELDS_H
 
-/* The fields of a head that goes, as nghttp2 wants them. Those beyond H2_FIELDS_MAX are left out; no head has so many.
+/* The fields of a head that goes, as nghttp2 packs them. Those beyond H2_FIELDS_MAX are left out; no head has so many.
  */
 
 #include "message/draft.h"
@@ -15,7 +15,15 @@
 struct h2_fields {
     nghttp2_nv field[H2_FIELDS_MAX];
     size_t count;
+    size_t upper; /* bytes of names that are not in lower case, which HTTP/2 wants */
 };
+
+static inline void h2_fields_begin(struct h2_fields *fields)
+{
+    fields->count = fields->upper = 0;
+}
+/* Puts those names into lower case; there is room for `upper` bytes, which lives as long as the fields are read. */
+void h2_fields_lower(struct h2_fields *, char *room);
 
 void h2_fields_add(struct h2_fields *, const char *name, struct becalm_text value);
 /* Fields that were kept; the phrase among them has no name, and HTTP/2 no phrase. */

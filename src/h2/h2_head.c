@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "h2_head.h"
 
+#include "h2_field_rules.h"
+
 #include "http/text_internal.h"
 
 /* Fields of a head as they come: cookies are counted one by one, since each is a field here. */
@@ -8,7 +10,7 @@
 
 void h2_block_begin(struct h2_block *block, enum h2_block_kind kind, const struct h2_scratch *scratch)
 {
-    *block = (struct h2_block){.kind = kind, .text = {.at = scratch->bytes, .size = scratch->size}};
+    *block = (struct h2_block){.kind = kind, .text = {.at = scratch->bytes, .size = scratch->size}, .length = -1};
 }
 
 static struct becalm_text text_at(const struct h2_block *block, struct h2_span span)
@@ -16,17 +18,41 @@ static struct becalm_text text_at(const struct h2_block *block, struct h2_span s
     return (struct becalm_text){block->text.at + span.at, span.length};
 }
 
-/* One that is there has a length, or it is no value that could stand in a first line. */
+/* Where the value of a pseudo field goes that a head of this kind may have, and whether it is one; NULL: there is no
+ * such field. */
+static struct h2_span *pseudo_of(struct h2_block *block, struct becalm_text name, struct becalm_text value, bool *right)
+{
+    bool request = block->kind == H2_BLOCK_REQUEST;
+    if (block->kind == H2_BLOCK_ANSWER && text_is(name, ":status")) {
+        *right = h2_is_status(value);
+        return &block->status;
+    }
+    if (request && text_is(name, ":method")) {
+        *right = h2_is_method(value);
+        return &block->method;
+    }
+    if (request && text_is(name, ":path")) {
+        *right = h2_is_path(value);
+        return &block->path;
+    }
+    if (request && text_is(name, ":authority")) {
+        *right = h2_is_authority(value);
+        return &block->authority;
+    }
+    if (request && text_is(name, ":scheme")) {
+        *right = h2_is_scheme(value);
+        return &block->scheme;
+    }
+    return NULL;
+}
+
+/* It comes before all others, and once. */
 static void keep_pseudo(struct h2_block *block, struct becalm_text name, struct becalm_text value)
 {
-    struct h2_span *span = text_is(name, ":method")      ? &block->method
-                           : text_is(name, ":scheme")    ? &block->scheme
-                           : text_is(name, ":authority") ? &block->authority
-                           : text_is(name, ":path")      ? &block->path
-                           : text_is(name, ":status")    ? &block->status
-                                                         : NULL;
-    if (span == NULL) {
-        block->wrong = "a pseudo field is not known";
+    bool right = false;
+    struct h2_span *span = pseudo_of(block, name, value, &right);
+    if (span == NULL || !right || span->at != 0 || block->begin != 0) {
+        block->malformed = true;
         return;
     }
     *span = (struct h2_span){(uint32_t)block->text.length, (uint32_t)value.length};
@@ -118,16 +144,66 @@ static bool host_said(struct h2_block *block, struct becalm_text value)
     return true;
 }
 
+/* The number is what it says, once; an answer that has no body says none. */
+static bool keep_length(struct h2_block *block, struct becalm_text value)
+{
+    struct becalm_text status = text_at(block, block->status);
+    bool interim = status.length > 0 && status.at[0] == '1';
+    bool fits = block->length < 0 && block->kind != H2_BLOCK_TRAILERS && !interim;
+    block->length = fits ? h2_length_of(value) : -1;
+    return text_is(status, "204") ? block->length == 0 : block->length >= 0;
+}
+
+/* What HTTP/2 asks of a field that is not of its own (RFC 9113, 8.2). */
+static bool is_right(struct h2_block *block, struct becalm_text name, struct becalm_text value)
+{
+    if (!h2_is_name(name) || !h2_is_value(value)) {
+        return false;
+    }
+    switch (h2_field_kind(name)) {
+    case H2_FIELD_HOP:
+        return false;
+    case H2_FIELD_TE:
+        return text_is_word(value, "trailers");
+    case H2_FIELD_LENGTH:
+        return keep_length(block, value);
+    case H2_FIELD_HOST:
+        if (block->kind != H2_BLOCK_REQUEST) {
+            return true;
+        }
+        if (block->host || !h2_is_authority(value)) {
+            return false;
+        }
+        block->host = true;
+        return true;
+    case H2_FIELD_ANY:
+        return true;
+    }
+    return true;
+}
+
+void h2_block_count(struct h2_block *block, struct becalm_text name, struct becalm_text value)
+{
+    block->bytes += name.length + value.length;
+    block->fields++;
+}
+
 void h2_block_field(struct h2_block *block, struct becalm_text name, struct becalm_text value)
 {
     struct text_sink *out = &block->text;
-    block->bytes += name.length + value.length;
-    block->fields++;
+    h2_block_count(block, name, value);
+    if (block->malformed) {
+        return;
+    }
     if (out->length == 0) {
         text_put_chars(out, "\n"); /* so that no offset is 0 */
     }
-    if (name.at[0] == ':') {
+    if (name.length > 0 && name.at[0] == ':') {
         keep_pseudo(block, name, value);
+        return;
+    }
+    if (!is_right(block, name, value)) {
+        block->malformed = true;
         return;
     }
     put_first_line(block);
@@ -145,6 +221,43 @@ void h2_block_field(struct h2_block *block, struct becalm_text name, struct beca
     }
 }
 
+/* A path is one, or the asterisk of OPTIONS; of other schemes nobody knows what theirs are. */
+static bool has_path(const struct h2_block *block)
+{
+    struct becalm_text path = text_at(block, block->path);
+    struct becalm_text scheme = text_at(block, block->scheme);
+    bool ours = text_is_word(scheme, "http") || text_is_word(scheme, "https");
+    return path.at[0] == '/' || !ours || (text_is(path, "*") && text_is(text_at(block, block->method), "OPTIONS"));
+}
+
+static bool is_whole_request(const struct h2_block *block)
+{
+    if (block->method.at == 0) {
+        return false;
+    }
+    if (text_is(text_at(block, block->method), "CONNECT")) {
+        return block->authority.at != 0 && block->scheme.at == 0 && block->path.at == 0;
+    }
+    bool named = block->authority.at != 0 || block->host;
+    return block->scheme.at != 0 && block->path.at != 0 && named && has_path(block);
+}
+
+bool h2_block_is_whole(const struct h2_block *block)
+{
+    if (block->malformed) {
+        return false;
+    }
+    switch (block->kind) {
+    case H2_BLOCK_REQUEST: /* what is too large to be kept is told so */
+        return block->text.full || is_whole_request(block);
+    case H2_BLOCK_ANSWER:
+        return block->status.at != 0;
+    case H2_BLOCK_TRAILERS:
+        return true;
+    }
+    return true;
+}
+
 bool h2_block_bomb(const struct h2_block *block, const struct h2_limits *limits)
 {
     return block->fields > FIELDS_MAX || block->bytes > 4 * (uint64_t)limits->head_bytes;
@@ -155,7 +268,7 @@ static struct h1_verdict bad(uint32_t status, const char *what)
     return (struct h1_verdict){.kind = H1_BAD, .status = status, .what = what};
 }
 
-/* HTTP/1 knows the end of a body by its fields alone; here END_STREAM tells, and nghttp2 holds it against a length. */
+/* HTTP/1 knows the end of a body by its fields alone; here END_STREAM tells, and is held against a length. */
 static void settle_body(struct head *head, bool end, bool answer)
 {
     bool none = answer && head->framing == BODY_NONE; /* its status says so, or the request's method */

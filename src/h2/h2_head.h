@@ -2,9 +2,10 @@
 #ifndef BECALM_H2_H2_HEAD_H
 #define BECALM_H2_H2_HEAD_H
 
-/* A head that comes field by field, put into the form of HTTP/1 and parsed as that. nghttp2 has checked what only
- * HTTP/2 knows: pseudo fields come first, once, and are those that belong there; names are in lower case; there is no
- * field for one connection but `te: trailers`; values have no control bytes and no blanks around them. */
+/* A head that comes field by field, put into the form of HTTP/1 and parsed as that. What only HTTP/2 knows is checked
+ * before (RFC 9113, 8.2 and 8.3): pseudo fields come first, once, and are those that belong there; names are in lower
+ * case; there is no field for one connection but `te: trailers`; values have no control bytes and no blanks around
+ * them. */
 
 #include "h2.h"
 
@@ -28,11 +29,18 @@ struct h2_block {
     struct h2_span authority;
     struct h2_span path;
     struct h2_span status;
-    const char *wrong; /* which rule it breaks; NULL: none so far */
+    int64_t length;    /* what Content-Length says; -1: there is none */
+    bool host;         /* there is a Host */
+    bool malformed;    /* it breaks a rule of HTTP/2: nobody hears of it */
+    const char *wrong; /* which rule of HTTP/1 it breaks; NULL: none so far */
 };
 
 void h2_block_begin(struct h2_block *, enum h2_block_kind, const struct h2_scratch *);
 void h2_block_field(struct h2_block *, struct becalm_text name, struct becalm_text value);
+/* Of a head that nobody hears of: the field is only counted. */
+void h2_block_count(struct h2_block *, struct becalm_text name, struct becalm_text value);
+/* All is here: is it well formed, and has what it must have? */
+bool h2_block_is_whole(const struct h2_block *);
 /* Is it so large that nobody means it? */
 bool h2_block_bomb(const struct h2_block *, const struct h2_limits *);
 

@@ -4,8 +4,6 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define PAGES_FROM 16384u /* bytes: a buffer for frames */
-
 /* nghttp2 gives back what it has without saying how large that is, so it stands before it. */
 struct block {
     alignas(max_align_t) size_t size; /* with this */
@@ -17,7 +15,7 @@ static void *take(size_t size, void *user)
     if (all < size) {
         return NULL;
     }
-    struct block *block = size < PAGES_FROM ? blocks_take(user, all) : blocks_pages(all);
+    struct block *block = blocks_take(user, all);
     if (block == NULL) {
         return NULL;
     }
@@ -32,18 +30,14 @@ static void give(void *memory, void *user)
         return;
     }
     block--;
-    if (block->size - sizeof *block < PAGES_FROM) {
-        blocks_give(user, block, block->size);
-    } else {
-        blocks_pages_free(block, block->size);
-    }
+    blocks_give(user, block, block->size);
 }
 
 static void *take_zeroed(size_t count, size_t size, void *user)
 {
     size_t all;
     void *memory = __builtin_mul_overflow(count, size, &all) ? NULL : take(all, user);
-    return memory == NULL || all >= PAGES_FROM ? memory : memset(memory, 0, all);
+    return memory == NULL ? NULL : memset(memory, 0, all);
 }
 
 static void *take_again(void *memory, size_t size, void *user)

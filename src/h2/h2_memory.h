@@ -2,15 +2,13 @@
 #ifndef BECALM_H2_H2_MEMORY_H
 #define BECALM_H2_H2_MEMORY_H
 
-/* The memory of nghttp2's sessions. What comes and goes with a stream is the worker's, which keeps it for the next
- * ones. The buffer of a session in which frames are made is as large as the largest frame, and nearly all frames are
- * small: it has pages of its own, of which only those count that were written. */
+/* The memory of HPACK's tables. What comes and goes with heads is the worker's, which keeps it for the next ones. */
 
 #include "loop/blocks.h"
 
 #include <nghttp2/nghttp2.h>
 
-/* nghttp2 copies this; the blocks must outlive the session. */
+/* HPACK points to it: it and the blocks must outlive the session. */
 nghttp2_mem h2_memory(struct blocks *);
 
 #endif

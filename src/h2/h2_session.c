@@ -4,9 +4,10 @@
 #include "h2_memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define CONTINUATIONS_MAX 8u
-#define ACKS_MAX          1000u /* that wait for a peer who does not read */
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+#define PREFACE (sizeof preface - 1)
 
 const char *h2_end_word(enum h2_end end)
 {
@@ -34,77 +35,45 @@ const char *h2_end_word(enum h2_end end)
 void h2_end_session(struct h2_session *session, enum h2_end end, uint32_t code)
 {
     if (session->end == H2_END_NONE) {
-        session->end = end;
-        (void)nghttp2_session_terminate_session(session->http2, code); /* without memory it ends all the same */
+        session->end = end; /* first, since without memory it ends all the same */
+        h2_queue_goaway(session, session->last_taken, code);
     }
 }
 
-int h2_flood(struct h2_session *session, enum h2_end end)
+void h2_flood(struct h2_session *session, enum h2_end end)
 {
-    h2_end_session(session, end, NGHTTP2_ENHANCE_YOUR_CALM);
-    return 0;
+    h2_end_session(session, end, H2_ENHANCE_YOUR_CALM);
 }
 
-static nghttp2_session_callbacks *make_callbacks(void)
+void h2_wrong(struct h2_session *session, uint32_t code)
 {
-    nghttp2_session_callbacks *callbacks;
-    if (nghttp2_session_callbacks_new(&callbacks) != 0) {
-        return NULL;
-    }
-    h2_receive_callbacks(callbacks);
-    h2_send_callbacks(callbacks);
-    return callbacks;
+    h2_end_session(session, H2_END_PROTOCOL, code);
 }
 
-static nghttp2_option *make_options(void)
+void h2_out_of_memory(struct h2_session *session)
 {
-    nghttp2_option *option;
-    if (nghttp2_option_new(&option) != 0) {
-        return NULL;
-    }
-    nghttp2_option_set_no_auto_window_update(option, 1);
-    nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_max_reserved_remote_streams(option, 0);
-    nghttp2_option_set_max_outbound_ack(option, ACKS_MAX);
-    nghttp2_option_set_max_continuations(option, CONTINUATIONS_MAX);
-    nghttp2_option_set_stream_reset_rate_limit(option, UINT32_MAX, UINT32_MAX); /* the guard counts them */
-    nghttp2_option_set_peer_max_concurrent_streams(option, 1);                  /* until its SETTINGS say more */
-    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++) {
-        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type); /* else they would not be counted */
-    }
-    return option;
+    session->end = session->end == H2_END_NONE ? H2_END_MEMORY : session->end;
+    session->dead = true;
 }
 
-static int make_http2(struct h2_session *session)
+/* ---- beginning and end ---- */
+
+static bool make_tables(struct h2_session *session)
 {
-    nghttp2_session_callbacks *callbacks = make_callbacks();
-    nghttp2_option *option = make_options();
-    nghttp2_mem memory = h2_memory(session->scratch->blocks);
-    int error = NGHTTP2_ERR_NOMEM;
-    if (callbacks != NULL && option != NULL) {
-        error = (session->role == H2_SERVER ? nghttp2_session_server_new3 : nghttp2_session_client_new3)(
-            &session->http2, callbacks, session, option, &memory);
-    }
-    nghttp2_session_callbacks_del(callbacks);
-    nghttp2_option_del(option);
-    return error;
+    session->memory = h2_memory(session->scratch->blocks);
+    return nghttp2_hd_inflate_new2(&session->inflater, &session->memory) == 0 &&
+           nghttp2_hd_deflate_new2(&session->deflater, H2_TABLE_BYTES, &session->memory) == 0;
 }
 
-/* What this side can hold, and nothing beyond it. */
-static int say_settings(struct h2_session *session)
+static void say_preface(struct h2_session *session)
 {
-    const struct h2_limits *limits = &session->limits;
-    const nghttp2_settings_entry entry[] = {
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits->window},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits->head_bytes},
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
-        session->role == H2_SERVER ? (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits->streams}
-                                   : (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-    };
-    uint64_t all = (uint64_t)limits->window * limits->streams;
-    int32_t window = all > INT32_MAX ? INT32_MAX : (int32_t)all;
-    int error = nghttp2_submit_settings(session->http2, NGHTTP2_FLAG_NONE, entry, sizeof entry / sizeof *entry);
-    return error != 0 ? error : nghttp2_session_set_local_window_size(session->http2, NGHTTP2_FLAG_NONE, 0, window);
+    char *to = h2_queue_room(session, PREFACE);
+    if (to == NULL) {
+        h2_out_of_memory(session);
+        return;
+    }
+    memcpy(to, preface, PREFACE);
+    h2_queue_used(session, PREFACE);
 }
 
 struct h2_session *h2_session_new(enum h2_role role, const struct h2_limits *limits, const struct h2_calls *calls,
@@ -115,17 +84,26 @@ struct h2_session *h2_session_new(enum h2_role role, const struct h2_limits *lim
         return NULL;
     }
     session->role = role;
-    session->watch.left = role == H2_SERVER ? NGHTTP2_CLIENT_MAGIC_LEN : 0;
     session->limits = *limits;
     session->calls = calls;
     session->owner = owner;
     session->scratch = scratch;
+    session->reader.reading = role == H2_SERVER ? H2_READS_PREFACE : H2_READS_HEAD;
+    session->last = &session->first;
+    session->next_id = role == H2_SERVER ? 0 : 1;
+    session->last_said = session->last_told = H2_ID_MAX;
+    session->window = session->peers_window = H2_WINDOW_FIRST;
+    session->stream_window = session->peers_stream_window = H2_WINDOW_FIRST;
+    session->streams_max = UINT32_MAX;
+    session->table_bytes = H2_TABLE_BYTES;
     h2_guard_init(&session->guard);
-    if (make_http2(session) != 0) {
-        free(session);
-        return NULL;
+    if (make_tables(session)) {
+        if (role == H2_CLIENT) {
+            say_preface(session);
+        }
+        h2_settings_say(session);
     }
-    if (say_settings(session) != 0) {
+    if (session->deflater == NULL || session->dead) {
         h2_session_free(session);
         return NULL;
     }
@@ -139,17 +117,19 @@ void h2_session_free(struct h2_session *session)
         return;
     }
     while (session->streams != NULL) {
-        h2_stream_free(session->streams);
+        h2_stream_enter(session->streams, H2_STATE_CLOSED);
     }
     bytes_free(&session->part);
-    nghttp2_session_del(session->http2);
+    bytes_give(&session->queue, session->scratch->blocks);
+    nghttp2_hd_inflate_del(session->inflater);
+    nghttp2_hd_deflate_del(session->deflater);
     free(session);
 }
 
-/* nghttp2 has returned: what was put off. False: the session is gone. */
-static bool idle_again(struct h2_session *session)
+bool h2_idle_again(struct h2_session *session)
 {
     session->busy = false;
+    h2_streams_bury(session);
     if (session->doomed) {
         h2_session_free(session);
         return false;
@@ -157,31 +137,16 @@ static bool idle_again(struct h2_session *session)
     return true;
 }
 
-/* Streams that have room again. */
-static bool tell_drained(struct h2_session *session)
-{
-    struct h2_stream *next;
-    if (!session->drains) {
-        return true;
-    }
-    session->drains = false;
-    session->busy = true;
-    for (struct h2_stream *stream = session->streams; stream != NULL && !session->doomed; stream = next) {
-        next = stream->next;
-        if (stream->drained && stream->owner != NULL) {
-            session->calls->drained(stream->owner);
-        }
-        stream->drained = false;
-    }
-    return idle_again(session);
-}
+/* ---- bytes that come ---- */
 
 /* The head that is coming stands in memory that others use, too. Keeps what there is of it, and puts it back. */
-static bool keep_part(struct h2_session *session)
+static void keep_part(struct h2_session *session)
 {
-    struct h2_block *block = &session->block;
+    const struct h2_block *block = &session->block;
     bytes_free(&session->part);
-    return bytes_add(&session->part, block->text.at, block->text.length);
+    if (session->heading == H2_HEADING_TAKEN && !bytes_add(&session->part, block->text.at, block->text.length)) {
+        h2_out_of_memory(session);
+    }
 }
 
 static void restore_part(struct h2_session *session)
@@ -190,26 +155,6 @@ static void restore_part(struct h2_session *session)
     if (bytes_left(&session->part) > 0) {
         memcpy(session->scratch->bytes, bytes_at(&session->part), bytes_left(&session->part));
         block->text.at = session->scratch->bytes;
-    }
-}
-
-/* What nghttp2 gave up for. */
-static void give_up(struct h2_session *session, int error)
-{
-    switch (error) {
-    case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS:
-        h2_flood(session, H2_END_CONTINUATIONS);
-        break;
-    case NGHTTP2_ERR_FLOODED:
-        h2_flood(session, H2_END_ACKS);
-        break;
-    case NGHTTP2_ERR_NOMEM:
-        session->end = session->end == H2_END_NONE ? H2_END_MEMORY : session->end;
-        session->dead = true;
-        break;
-    default:
-        h2_end_session(session, H2_END_PROTOCOL, NGHTTP2_PROTOCOL_ERROR);
-        break;
     }
 }
 
@@ -222,56 +167,20 @@ bool h2_feed(struct h2_session *session, const char *bytes, size_t length, becal
     }
     restore_part(session);
     session->busy = true;
-    ssize_t used = h2_receive(session, bytes, length);
-    if (!idle_again(session)) {
+    h2_receive(session, (const uint8_t *)bytes, length);
+    if (!h2_idle_again(session)) {
         return false;
     }
-    if (used < 0) {
-        give_up(session, (int)used);
-        return false;
-    }
-    if (session->block.text.length > 0 && !keep_part(session)) {
-        give_up(session, NGHTTP2_ERR_NOMEM);
-        return false;
-    }
-    if (session->end == H2_END_NONE && !session->gone && nghttp2_session_want_read(session->http2) == 0) {
-        session->end = H2_END_PROTOCOL; /* nghttp2 has said GOAWAY by itself */
-    }
+    keep_part(session);
     return session->end == H2_END_NONE;
 }
 
-size_t h2_write(struct h2_session *session, char *to, size_t size)
-{
-    struct text_sink out = {.at = to, .size = size};
-    session->out = &out;
-    session->busy = true;
-    while (!session->dead && !session->doomed && out.size - out.length >= H2_WRITE_MIN) {
-        const uint8_t *bytes;
-        size_t before = out.length;
-        ssize_t got = nghttp2_session_mem_send(session->http2, &bytes);
-        if (got < 0) {
-            give_up(session, NGHTTP2_ERR_NOMEM);
-        }
-        if (got <= 0 && out.length == before) {
-            break;
-        }
-        if (got > 0) {
-            text_put(&out, (struct becalm_text){(const char *)bytes, (size_t)got});
-        }
-    }
-    session->out = NULL;
-    return idle_again(session) && tell_drained(session) ? out.length : 0;
-}
-
-bool h2_wants_write(const struct h2_session *session)
-{
-    return !session->dead && nghttp2_session_want_write(session->http2) != 0;
-}
+/* ---- what is known of it ---- */
 
 bool h2_over(const struct h2_session *session)
 {
-    return session->dead ||
-           (nghttp2_session_want_read(session->http2) == 0 && nghttp2_session_want_write(session->http2) == 0);
+    bool ended = session->end != H2_END_NONE || (session->gone && session->stream_count == 0);
+    return session->dead || (ended && !h2_wants_write(session));
 }
 
 enum h2_end h2_ended(const struct h2_session *session)
@@ -286,9 +195,7 @@ uint32_t h2_stream_count(const struct h2_session *session)
 
 uint32_t h2_streams_max(const struct h2_session *session)
 {
-    return session->has_settings
-               ? nghttp2_session_get_remote_settings(session->http2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
-               : 0;
+    return session->has_settings ? session->streams_max : 0;
 }
 
 size_t h2_held(const struct h2_session *session)
@@ -296,20 +203,23 @@ size_t h2_held(const struct h2_session *session)
     return session->held;
 }
 
+/* ---- going away ---- */
+
 void h2_going(struct h2_session *session)
 {
-    if (!session->going) {
+    if (!session->going && session->end == H2_END_NONE) {
         session->going = true;
-        (void)nghttp2_submit_shutdown_notice(session->http2);
+        h2_queue_goaway(session, H2_ID_MAX, H2_NO_ERROR);
+        h2_ping(session);
     }
 }
 
 void h2_goaway(struct h2_session *session, uint32_t code)
 {
-    if (!session->gone) {
+    if (session->last_said == H2_ID_MAX && session->end == H2_END_NONE) {
         session->gone = true;
-        (void)nghttp2_submit_goaway(session->http2, NGHTTP2_FLAG_NONE,
-                                    nghttp2_session_get_last_proc_stream_id(session->http2), code, NULL, 0);
+        session->last_said = session->last_taken;
+        h2_queue_goaway(session, session->last_said, code);
     }
 }
 
@@ -320,17 +230,17 @@ void h2_terminate(struct h2_session *session, uint32_t code)
 
 void h2_unacknowledged(struct h2_session *session)
 {
-    h2_end_session(session, H2_END_UNACKNOWLEDGED, NGHTTP2_SETTINGS_TIMEOUT);
+    h2_end_session(session, H2_END_UNACKNOWLEDGED, H2_SETTINGS_TIMEOUT);
 }
 
 void h2_ping(struct h2_session *session)
 {
-    (void)nghttp2_submit_ping(session->http2, NGHTTP2_FLAG_NONE, NULL);
+    if (session->end == H2_END_NONE) {
+        h2_queue_frame(session, (struct h2_frame){.type = H2_PING, .length = 8}, "\0\0\0\0\0\0\0");
+    }
 }
 
 bool h2_preface(const char *bytes, size_t length)
 {
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    size_t known = sizeof preface - 1;
-    return memcmp(bytes, preface, length < known ? length : known) == 0;
+    return memcmp(bytes, preface, length < PREFACE ? length : PREFACE) == 0;
 }

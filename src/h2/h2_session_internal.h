@@ -2,9 +2,12 @@
 #ifndef BECALM_H2_H2_SESSION_INTERNAL_H
 #define BECALM_H2_H2_SESSION_INTERNAL_H
 
-/* What the files of a session share: h2_session.c has its life and its bytes, h2_stream.c its streams, h2_receive.c the
- * frames that come and h2_send.c those that go. Only these files and h2_fields.c know nghttp2. */
+/* What the files of a session share, in reading order: h2_session.c has its life; h2_stream.c its streams and their
+ * states; h2_flow.c the windows; h2_settings.c what both sides may do; h2_queue.c the frames that wait to be written;
+ * h2_send.c what is said, and h2_write.c how it becomes bytes; h2_receive.c where frames begin and end in the bytes
+ * that come, h2_take.c what they mean, and h2_take_head.c what heads do. Only HPACK is nghttp2's. */
 
+#include "h2_frame.h"
 #include "h2_guard.h"
 #include "h2_head.h"
 
@@ -12,94 +15,264 @@
 
 #include <nghttp2/nghttp2.h>
 
-#define H2_DRAINED   (16u * 1024) /* of a body wait: more is welcome */
-#define H2_ENDED_MAX 16u          /* streams that are remembered as ended */
+#define H2_DRAINED           (16u * 1024) /* of a body wait: more is welcome */
+#define H2_ACKS_MAX          1000u        /* that wait for a peer who does not read */
+#define H2_CONTINUATIONS_MAX 8u           /* of one head */
+#define H2_SETTINGS_MAX      32u          /* parameters in one frame */
+#define H2_TABLE_BYTES       4096u        /* of each of the two tables of HPACK */
+#define H2_STREAM_SLOTS      16u          /* by which streams are found; a power of 2 */
+#define H2_LENGTH_UNKNOWN    (-1)
+
+/* Error codes that only the codec itself says. */
+enum { H2_FLOW_CONTROL_ERROR = 3, H2_STREAM_CLOSED = 5, H2_FRAME_SIZE_ERROR = 6, H2_COMPRESSION_ERROR = 9 };
+
+/* A stream's state as the frames say that were read and written (RFC 9113, 5.1). Idle streams have no struct.
+ * h2_stream_enter() alone changes it. */
+enum h2_state {
+    H2_STATE_OPEN,
+    H2_STATE_SAID,  /* half-closed (local): this side's END_STREAM was written */
+    H2_STATE_HEARD, /* half-closed (remote): the peer's has come */
+    H2_STATE_CLOSED
+};
 
 struct h2_stream {
     struct h2_session *session;
-    void *owner; /* NULL: nobody hears of it any more */
-    struct h2_stream *next;
+    void *owner;            /* NULL: nobody hears of it any more */
+    struct h2_stream *next; /* of all streams; of those that are closed and wait to be freed */
     struct h2_stream **link;
+    struct h2_stream *chain;      /* the next one in its slot */
+    struct h2_stream *queue_next; /* of those that have something to be written */
+    struct h2_stream **queue_link;
     struct bytes out;      /* the body, as far as the peer did not take it yet */
     struct bytes trailers; /* behind it, packed */
     becalm_ns opened_at;
+    uint64_t head_at;     /* where its first head begins in all that was ever queued ... */
+    uint32_t head_length; /* ... and how long it is */
     int32_t id;
-    uint32_t untaken; /* bytes that came and hold the window shut */
-    bool answered;    /* a client's: its answer's head has come */
-    bool said;        /* a server's: the answer's head was written */
-    bool to_head;     /* a client's: it asked by HEAD */
-    bool sent;        /* a client's: its head was written */
-    bool left;        /* a client's: nobody hears of it, and its window stays shut */
-    bool out_ended;   /* nothing more is said */
-    bool waits;       /* nghttp2 waits until there is more to send */
-    bool full;        /* more waits than H2_DRAINED */
-    bool drained;     /* not any more, which is to be told */
+    int32_t window;       /* bytes that it may send; SETTINGS can make it negative */
+    int32_t peers_window; /* and the peer */
+    uint32_t untaken;     /* bytes that came and hold the peer's window shut */
+    uint32_t untold;      /* bytes that were taken, and the peer does not know yet that it may send as many again */
+    int64_t expected;     /* the length of its body; H2_LENGTH_UNKNOWN */
+    uint64_t received;    /* of it */
+    enum h2_state state;
+    bool answered;   /* a client's: its answer's head has come */
+    bool said;       /* a server's: the answer's head was said */
+    bool to_head;    /* a client's: it asked by HEAD */
+    bool left;       /* a client's: nobody hears of it, and its window stays shut */
+    bool out_ended;  /* nothing more is said */
+    bool end_queued; /* a head that waits in the queue is the last of it */
+    bool queued;     /* it has something to be written */
+    bool failed;     /* there was no memory for what it had to say */
+    bool full;       /* more waits than H2_DRAINED */
+    bool drained;    /* not any more, which is to be told */
 };
 
-/* Where frames begin and end in the bytes that come, of a server: nghttp2 passes over some without a word. */
-#define H2_WATCH_HEAD     9u        /* of a frame ... */
-#define H2_WATCH_PRIORITY (9u + 4u) /* ... and what a PRIORITY depends on */
-struct h2_watch {
-    uint32_t left; /* bytes until the next one begins */
-    uint8_t have;  /* of its head */
-    bool unsure;   /* a stream may be over that nghttp2 has not heard of: a reset was seen, and not given to it yet */
-    uint8_t head[H2_WATCH_PRIORITY];
+/* What the bytes are that come next. */
+enum h2_reading {
+    H2_READS_PREFACE,
+    H2_READS_HEAD,    /* of a frame */
+    H2_READS_PADDING, /* how much there is */
+    H2_READS_DEPENDS, /* the fields of a priority, before a head */
+    H2_READS_BLOCK,   /* of a head */
+    H2_READS_DATA,
+    H2_READS_PART, /* a payload, or a parameter of SETTINGS, of fixed length */
+    H2_READS_REST  /* nobody wants it */
+};
+
+#define H2_PART_MAX 24u /* the preface is the longest */
+struct h2_reader {
+    enum h2_reading reading;
+    struct h2_frame frame;
+    uint32_t left;    /* of the payload, without the padding */
+    uint32_t padding; /* behind it */
+    uint8_t have;     /* of the part that is coming */
+    uint8_t part[H2_PART_MAX];
+};
+
+/* What becomes of the head that is coming. */
+enum h2_heading {
+    H2_HEADING_NONE, /* there is none */
+    H2_HEADING_TAKEN,
+    H2_HEADING_DROPPED /* it is unpacked, since tables go on to be shared, and nobody hears of it */
+};
+
+/* The latest streams that a client has opened, a bit for each, the newest in bit 0: what is over is known by that.
+ * Older ones are forgotten. */
+struct h2_past {
+    int32_t highest;
+    uint64_t ended;   /* by the peer itself, and over */
+    uint64_t skipped; /* never opened */
 };
 
 struct h2_session {
-    nghttp2_session *http2;
     const struct h2_calls *calls;
     void *owner;
     struct h2_scratch *scratch;
+    nghttp2_mem memory; /* which the next two point to */
+    nghttp2_hd_inflater *inflater;
+    nghttp2_hd_deflater *deflater;
     struct h2_limits limits;
     enum h2_role role;
     enum h2_end end;
     struct h2_guard guard;
     becalm_ns now;
+
     struct h2_stream *streams;
-    struct h2_stream *latest; /* that was looked for; NULL: none, or it has gone */
+    struct h2_stream *slot[H2_STREAM_SLOTS];
+    struct h2_stream *closed; /* those that wait to be freed, until nobody can look at them any more */
     uint32_t stream_count;
     size_t held;
-    struct h2_block block;       /* the head that is coming */
-    struct bytes part;           /* of it, while the rest has not come */
-    int32_t ended[H2_ENDED_MAX]; /* streams that the peer itself has ended, the latest ones */
-    uint32_t ended_at;           /* where the next goes */
-    int32_t highest;             /* stream that the peer has opened ... */
-    int32_t skipped;             /* ... and the lowest of those that it left out right before */
-    struct h2_watch watch;
-    struct text_sink *out; /* while frames are written */
-    bool busy;             /* nghttp2 is at work: it must not be freed */
-    bool doomed;           /* and is freed behind that */
-    bool going;            /* it has said that it will end ... */
-    bool gone;             /* ... and which stream was the last; or the peer has */
-    bool has_settings;     /* the peer's */
-    bool drains;           /* a stream that was full is not so any more */
-    bool dead;             /* nghttp2 can't go on */
+    int32_t next_id;    /* a client's: of the next request */
+    int32_t last_taken; /* a server's: the latest stream that somebody may have heard of */
+    int32_t last_said;  /* a server's: the last stream by its GOAWAY; H2_ID_MAX: it takes more */
+    int32_t last_told;  /* a client's: likewise by the peer's */
+    struct h2_past past;
+
+    struct h2_reader reader;
+    struct h2_block block; /* the head that is coming */
+    struct bytes part;     /* of it, while the rest has not come */
+    enum h2_heading heading;
+    int32_t heading_id;
+    uint8_t heading_flags;
+    uint8_t continuations;
+
+    struct bytes queue;  /* frames that wait to be written, all but DATA */
+    uint64_t taken;      /* bytes of them that were, since ever */
+    uint32_t acks;       /* among them */
+    uint32_t queue_size; /* streams that have something to be written, first come first served */
+    struct h2_stream *first;
+    struct h2_stream **last;
+
+    int32_t window;        /* bytes that we may send */
+    int32_t peers_window;  /* and the peer */
+    uint32_t untold;       /* see struct h2_stream */
+    int32_t whole_window;  /* what the peer's is when all of it is open */
+    int32_t stream_window; /* of the streams that we open; the peer's SETTINGS say it */
+    int32_t peers_stream_window;
+    uint32_t streams_max; /* the peer's SETTINGS say it */
+    uint32_t table_bytes; /* of the table by which we pack; likewise */
+
+    uint32_t drains;   /* streams that were full and are not so any more */
+    bool busy;         /* it is at work: neither it nor a stream must be freed */
+    bool doomed;       /* and is freed behind that */
+    bool going;        /* it has said that it will end ... */
+    bool gone;         /* ... and which stream was the last; or the peer has */
+    bool has_settings; /* the peer's */
+    bool acknowledged; /* ours were */
+    bool dead;         /* there was no memory to go on */
 };
 
-static inline struct h2_stream *h2_stream_of(struct h2_session *session, int32_t id)
-{
-    if (session->latest == NULL || session->latest->id != id) { /* frames of one stream often follow each other */
-        session->latest = nghttp2_session_get_stream_user_data(session->http2, id);
-    }
-    return session->latest;
-}
+/* ---- streams ---- */
 
+/* NULL: there is none that is not over. */
+struct h2_stream *h2_stream_find(const struct h2_session *, int32_t id);
 /* NULL: no memory. */
 struct h2_stream *h2_stream_new(struct h2_session *, int32_t id);
-void h2_stream_free(struct h2_stream *);
+/* The one writer of a stream's state. H2_STATE_CLOSED takes it out of the session; nobody is told. */
+void h2_stream_enter(struct h2_stream *, enum h2_state);
+/* The stream is over, and its owner is told, if there is one. */
+void h2_stream_close(struct h2_stream *, uint32_t code);
+/* The stream ends by our fault or by its peer's: RST_STREAM, and its owner is told. */
+void h2_stream_fail(struct h2_stream *, uint32_t code);
+/* One side has ended it, by a frame that was written or has come. It may be over by that. */
+void h2_stream_said_all(struct h2_stream *);
+void h2_stream_heard_all(struct h2_stream *);
+/* It has something to be written. */
+void h2_stream_queue(struct h2_stream *);
+void h2_stream_unqueue(struct h2_stream *);
+/* Frees those that are closed. */
+void h2_streams_bury(struct h2_session *);
+
+/* ---- which streams there were ---- */
+
+void h2_past_opened(struct h2_past *, int32_t id);
+void h2_past_ended(struct h2_past *, int32_t id);
+bool h2_past_has_ended(const struct h2_past *, int32_t id);
+bool h2_past_skipped(const struct h2_past *, int32_t id);
+
+/* ---- windows ---- */
+
+/* DATA has come, so many bytes with its padding; NULL: for a stream that is over. An error code; H2_NO_ERROR: it was in
+ * the windows. *whole: the error is the connection's. */
+uint32_t h2_flow_came(struct h2_session *, struct h2_stream *, uint32_t length, bool *whole);
+/* So many bytes of a stream's body may be sent again. */
+void h2_flow_taken(struct h2_stream *, uint32_t length);
+/* The peer opens a window: false: too far. */
+bool h2_flow_opened(int32_t *window, uint32_t more);
+/* All streams' windows change by this much. False: one of them goes too far. */
+bool h2_flow_all(struct h2_session *, int64_t change);
+
+/* ---- settings ---- */
+
+void h2_settings_say(struct h2_session *);
+/* One parameter of the peer's; an error code. */
+uint32_t h2_settings_take(struct h2_session *, uint16_t what, uint32_t value);
+/* The peer knows ours. False: it can't, they are not on their way. */
+bool h2_settings_acknowledged(struct h2_session *);
+
+/* ---- what waits to be written ---- */
+
+/* Room for so many bytes behind what waits. NULL: no memory. */
+char *h2_queue_room(struct h2_session *, size_t);
+static inline void h2_queue_used(struct h2_session *session, size_t length)
+{
+    session->queue.length += (uint32_t)length;
+}
+/* How many bytes were ever queued: where the next one stands. */
+static inline uint64_t h2_queue_end(const struct h2_session *session)
+{
+    return session->taken + bytes_left(&session->queue);
+}
+/* A frame with this payload. Without memory the session is over. */
+void h2_queue_frame(struct h2_session *, struct h2_frame, const char *payload);
+void h2_queue_number(struct h2_session *, enum h2_frame_type, int32_t id, uint32_t number);
+/* RST_STREAM, which counts as a fault of the peer if it is one. */
+void h2_queue_reset(struct h2_session *, int32_t id, uint32_t code);
+void h2_queue_goaway(struct h2_session *, int32_t last, uint32_t code);
+/* Takes out the heads of requests that nobody has begun to write. They are not told of that. */
+void h2_queue_cut(struct h2_session *);
+struct h2_fields;
+/* HEADERS, and CONTINUATION if they need it. 0: no memory; else how many bytes they are. */
+uint32_t h2_queue_head(struct h2_session *, int32_t id, struct h2_fields *, bool end);
+
+/* ---- its end ---- */
 
 /* This side ends the session, if it has not ended yet: GOAWAY with this code. */
 void h2_end_session(struct h2_session *, enum h2_end, uint32_t code);
-/* A flood: the peer is asked to calm down, and hears no more. Returns 0, as nghttp2's callbacks do. */
-int h2_flood(struct h2_session *, enum h2_end);
+/* A flood: the peer is asked to calm down, and hears no more. */
+void h2_flood(struct h2_session *, enum h2_end);
+/* The peer has broken a rule. */
+void h2_wrong(struct h2_session *, uint32_t code);
+/* There is no memory to go on. */
+void h2_out_of_memory(struct h2_session *);
+/* It has done its work: what was put off. False: the session is gone. */
+bool h2_idle_again(struct h2_session *);
+static inline bool h2_goes_on(const struct h2_session *session)
+{
+    return session->end == H2_END_NONE && !session->doomed;
+}
 
-/* Gives bytes that came to nghttp2. As nghttp2_session_mem_recv(); what breaks a rule that nghttp2 does not know ends
- * the session, and the rest is not given. */
-ssize_t h2_receive(struct h2_session *, const char *bytes, size_t length);
+/* ---- what comes ---- */
 
-/* The callbacks for frames that come (h2_receive.c), and for those that go (h2_send.c). */
-void h2_receive_callbacks(nghttp2_session_callbacks *);
-void h2_send_callbacks(nghttp2_session_callbacks *);
+void h2_receive(struct h2_session *, const uint8_t *bytes, size_t length);
+/* A frame's head has come: counts it, and says what is read next. */
+void h2_take_frame(struct h2_session *);
+/* A part of fixed length: how long it is, and it has come. */
+uint32_t h2_part_length(const struct h2_session *);
+void h2_take_part(struct h2_session *);
+void h2_take_data(struct h2_session *, const char *bytes, uint32_t length);
+/* DATA has come to the end of its payload. */
+void h2_take_data_end(struct h2_session *);
+/* All of SETTINGS has. */
+void h2_take_settings_end(struct h2_session *);
+/* DATA or HEADERS: what is read behind the frame's head. */
+void h2_payload_begin(struct h2_session *);
+/* HEADERS begins, or CONTINUATION. */
+void h2_take_head_begin(struct h2_session *);
+void h2_take_head_goes_on(struct h2_session *);
+void h2_take_head(struct h2_session *, const uint8_t *bytes, uint32_t length);
+/* The peer has ended a stream; it was held against the length of its body. */
+void h2_take_end(struct h2_stream *);
 
 #endif

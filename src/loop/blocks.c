@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "blocks.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 static size_t class_of(size_t size)
 {
@@ -51,15 +49,4 @@ void blocks_empty(struct blocks *blocks)
         }
         blocks->count[class] = 0;
     }
-}
-
-void *blocks_pages(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-void blocks_pages_free(void *memory, size_t size)
-{
-    (void)munmap(memory, size);
 }

@@ -38,9 +38,4 @@ void blocks_give(struct blocks *, void *, size_t size);
 /* Gives all that is kept to free(). What is given back later is kept again. */
 void blocks_empty(struct blocks *);
 
-/* Memory that is large and hardly written: it has pages of its own, so that only those count that were written. With
- * the memory of malloc() all would that anybody had used before. NULL: no memory. */
-void *blocks_pages(size_t size);
-void blocks_pages_free(void *, size_t size);
-
 #endif

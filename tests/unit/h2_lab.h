@@ -42,6 +42,7 @@ struct lab {
     enum body_framing framing;
     char in[1u << 20]; /* what was made for the session, and not fed yet */
     size_t in_length;
+    uint32_t writes; /* how often the session had something to say when it was last asked for all */
 };
 
 /* A stream's owner: its place in `stream`, not NULL. */
@@ -287,7 +288,9 @@ static void lab_flush(struct lab *lab, struct lab *peer)
 {
     static char out[1u << 18];
     size_t length;
+    lab->writes = 0;
     while ((length = h2_write(lab->session, out, sizeof out)) > 0) {
+        lab->writes++;
         size_t at = length > 24 && h2_preface(out, 24) ? 24 : 0;
         while (at < length) {
             const unsigned char *frame = (const unsigned char *)out + at;

@@ -56,20 +56,5 @@ static void test_blocks__it_keeps_no_more_than_it_may(void **state)
     }
 }
 
-static void test_blocks__of_pages_only_those_that_were_written_count(void **state)
-{
-    (void)state;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char resident[5];
-    char *memory = blocks_pages(4 * page + 26);
-    check_true(memory != NULL);
-    memory[0] = 1;
-    check_true(mincore(memory, 4 * page + 26, resident) == 0);
-    check_true((resident[0] & 1) == 1 && (resident[1] & 1) == 0 && (resident[4] & 1) == 0);
-    blocks_pages_free(memory, 4 * page + 26);
-    check_true(mincore(memory, page, resident) != 0); /* it is not there any more */
-}
-
 BECALM_TESTS(cmocka_unit_test(test_blocks__what_is_given_back_is_for_the_next_who_wants_as_much),
-             cmocka_unit_test(test_blocks__it_keeps_no_more_than_it_may),
-             cmocka_unit_test(test_blocks__of_pages_only_those_that_were_written_count))
+             cmocka_unit_test(test_blocks__it_keeps_no_more_than_it_may))

@@ -34,6 +34,7 @@ static void test_h2_head__becomes_a_head_of_http_1(void **state)
         {LAB_GET "cookie=a=1|x=y|cookie=b=2|z=w|cookie=c=3|", "GET /a", "host=a.example|cookie=a=1; b=2; c=3|x=y|z=w|"},
         {LAB_GET "te=trailers|", "GET /a", "host=a.example|te=trailers|"},
         {LAB_GET "x-empty=|", "GET /a", "host=a.example|x-empty=|"},
+        {LAB_GET "x=abc\tdefghi\xff\x80|", "GET /a", "host=a.example|x=abc\tdefghi\xff\x80|"},
         {":method=QUERY|" START, "QUERY /a", "host=a.example|"},
     };
     (void)state;
@@ -53,21 +54,29 @@ static void test_h2_head__malformed_is_reset(void **state)
     static const char *const rows[] = {
         ":method=GET|:scheme=http|:path=/a|", /* neither authority nor Host */
         ":method=GET|:scheme=http|:authority=a.example|:path=*|",
-        LAB_GET "Upper=x|",                               /* names are in lower case */
-        LAB_GET "a b=x|",                                 /* and tokens */
-        LAB_GET "connection=close|",                      /* for one connection */
-        LAB_GET "transfer-encoding=chunked|",             /* likewise */
-        LAB_GET "keep-alive=1|",                          /* likewise */
-        LAB_GET "proxy-connection=close|",                /* likewise */
-        LAB_GET "upgrade=websocket|",                     /* likewise */
-        LAB_GET "te=gzip|",                               /* only trailers */
-        LAB_GET "x=a\nb|",                                /* line feed */
-        LAB_GET "x=a\rb|",                                /* carriage return */
-        LAB_GET "x= a|",                                  /* blank before */
-        LAB_GET "x=a |",                                  /* blank behind */
-        LAB_GET "x=a\x01|",                               /* control byte */
-        LAB_GET ":path=/b|",                              /* a pseudo field twice */
-        LAB_GET "x=y|:path=/b|",                          /* or behind others */
+        LAB_GET "Upper=x|",                   /* names are in lower case */
+        LAB_GET "a b=x|",                     /* and tokens */
+        LAB_GET "connection=close|",          /* for one connection */
+        LAB_GET "transfer-encoding=chunked|", /* likewise */
+        LAB_GET "keep-alive=1|",              /* likewise */
+        LAB_GET "proxy-connection=close|",    /* likewise */
+        LAB_GET "upgrade=websocket|",         /* likewise */
+        LAB_GET "te=gzip|",                   /* only trailers */
+        LAB_GET "x=a\nb|",                    /* line feed */
+        LAB_GET "x=a\rb|",                    /* carriage return */
+        LAB_GET "x= a|",                      /* blank before */
+        LAB_GET "x=a |",                      /* blank behind */
+        LAB_GET "x=a\x01|",                   /* control byte */
+        LAB_GET ":path=/b|",                  /* a pseudo field twice */
+        LAB_GET "x=y|:path=/b|",              /* or behind others */
+        ":method=GET|:scheme=http|:path=/a|x=y|:authority=a.example|",
+        ":method=GET|:scheme=http|:path=/a|host=a.example|host=a.example|",
+        LAB_GET "x=a\x7f|",
+        LAB_GET "x=abcd\x01"
+                "fghijk|", /* among eight bytes, which are looked at together */
+        LAB_GET "x=abcd\x7f"
+                "fghijk|",
+        LAB_GET "content-length=0|content-length=0|",
         ":method=GET|:method=POST|" START,                /* twice */
         ":method=GET|:scheme=http|:authority=a.example|", /* no path */
         ":method=GET|:scheme=http|:authority=a.example|:path=|",

@@ -505,7 +505,7 @@ static void task_runs(struct task *task)
     }
     deliver(h2);
     if (!h2->dead && h2_over(h2->session) && h2->streams != NULL) {
-        broken(h2, rule_of(h2)); /* nghttp2 has ended it by itself */
+        broken(h2, rule_of(h2)); /* it has ended by itself */
     } else if (!h2->dead && is_over(h2)) {
         say_goodbye(h2);
     } else if (!h2->dead && wire_readable(&h2->upstream->wire)) {
