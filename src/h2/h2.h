@@ -15,6 +15,8 @@
 
 #include <becalm/ns.h>
 
+#include <sys/uio.h>
+
 struct h2_session;
 struct h2_stream;
 
@@ -134,6 +136,19 @@ void h2_answer(struct h2_stream *, const struct draft *, bool end);
 
 /* More of the body, which is copied. False: no memory. */
 bool h2_data(struct h2_stream *, const char *bytes, size_t length);
+/* Bytes for the peer that stand in several places: what is said of a body is written from where it came. */
+#define H2_PASS_FRAMES 4u
+#define H2_PASS_MOST   (H2_PASS_FRAMES * 16384u)
+struct h2_pass {
+    struct iovec part[1 + 2 * H2_PASS_FRAMES];
+    int count;
+    char heads[H2_PASS_FRAMES * 9u];
+};
+/* The same without a copy, if nothing of any body waits: all that waits to be written, and behind it as much of these
+ * bytes as both windows and H2_PASS_MOST let go. `end`: they are the last of the body, and nothing follows; it ends if
+ * all of them go. Returns how many do; 0: say them by h2_data(). The parts must be written before anything else is
+ * asked of the session, as if h2_write() had given them. */
+size_t h2_data_pass(struct h2_stream *, struct becalm_text, bool end, struct h2_pass *);
 /* Nothing follows but maybe these fields; NULL: none. */
 void h2_end(struct h2_stream *, const struct head *trailers);
 /* Has enough been said for now, so that more should wait for `drained`? */

@@ -76,6 +76,56 @@ static void put_data(struct h2_stream *stream, struct text_sink *out, uint32_t l
     }
 }
 
+/* One more frame, of bytes that stand elsewhere. */
+static void pass_frame(struct h2_stream *stream, struct h2_pass *pass, struct becalm_text bytes, bool end)
+{
+    char *head = pass->heads + (size_t)pass->count / 2 * H2_FRAME_HEAD;
+    h2_frame_put(head, (struct h2_frame){.type = H2_DATA,
+                                         .id = stream->id,
+                                         .length = (uint32_t)bytes.length,
+                                         .flags = end ? H2_FLAG_END_STREAM : 0});
+    pass->part[pass->count++] = (struct iovec){head, H2_FRAME_HEAD};
+    pass->part[pass->count++] = (struct iovec){(char *)(uintptr_t)bytes.at, bytes.length};
+    stream->window -= (int32_t)bytes.length;
+    stream->session->window -= (int32_t)bytes.length;
+    h2_guard_sent(&stream->session->guard);
+}
+
+/* What waits goes before it. Its memory stays until the next frame is queued. */
+static void pass_queue(struct h2_session *session, struct h2_pass *pass)
+{
+    struct bytes *queue = &session->queue;
+    pass->part[0] = (struct iovec){(char *)(uintptr_t)bytes_at(queue), bytes_left(queue)};
+    pass->count = bytes_left(queue) > 0;
+    session->taken += bytes_left(queue);
+    queue->from = queue->length;
+    session->acks = 0;
+}
+
+size_t h2_data_pass(struct h2_stream *stream, struct becalm_text bytes, bool end, struct h2_pass *pass)
+{
+    struct h2_session *session = stream->session;
+    int64_t most = stream->window < session->window ? stream->window : session->window;
+    bool waits = session->busy || session->held > 0 || session->end != H2_END_NONE || stream->failed;
+    size_t length = most < 0 || waits ? 0 : (size_t)most;
+    length = length < H2_PASS_MOST ? length : H2_PASS_MOST;
+    length = length < bytes.length ? length : bytes.length;
+    if (length == 0) {
+        return 0;
+    }
+    pass_queue(session, pass);
+    end = end && length == bytes.length;
+    for (size_t at = 0, piece; at < length; at += piece) {
+        piece = length - at < H2_FRAME_MAX ? length - at : H2_FRAME_MAX;
+        pass_frame(stream, pass, (struct becalm_text){bytes.at + at, piece}, end && at + piece == length);
+    }
+    if (end) { /* which is noted with the next h2_write(), as that of a head */
+        stream->out_ended = stream->end_queued = true;
+        h2_stream_queue(stream);
+    }
+    return length;
+}
+
 enum served { SERVED, SERVED_NOTHING, SERVED_NO_ROOM };
 
 /* One frame of a body. The stream has its next turn behind the others. */

@@ -283,6 +283,17 @@ static void lab_note_frame(struct lab *lab, const unsigned char *at)
     }
 }
 
+/* Notes the frames of these bytes. */
+static void lab_note_frames(struct lab *lab, const char *bytes, size_t length)
+{
+    size_t at = length > 24 && h2_preface(bytes, 24) ? 24 : 0;
+    while (at < length) {
+        const unsigned char *frame = (const unsigned char *)bytes + at;
+        lab_note_frame(lab, frame);
+        at += 9 + ((size_t)frame[0] << 16 | (size_t)frame[1] << 8 | frame[2]);
+    }
+}
+
 /* Asks for all bytes; the frames are noted, and the bytes fed to `peer`, if there is one. */
 static void lab_flush(struct lab *lab, struct lab *peer)
 {
@@ -291,12 +302,7 @@ static void lab_flush(struct lab *lab, struct lab *peer)
     lab->writes = 0;
     while ((length = h2_write(lab->session, out, sizeof out)) > 0) {
         lab->writes++;
-        size_t at = length > 24 && h2_preface(out, 24) ? 24 : 0;
-        while (at < length) {
-            const unsigned char *frame = (const unsigned char *)out + at;
-            lab_note_frame(lab, frame);
-            at += 9 + ((size_t)frame[0] << 16 | (size_t)frame[1] << 8 | frame[2]);
-        }
+        lab_note_frames(lab, out, length);
         if (peer != NULL) {
             h2_feed(peer->session, out, length, peer->now);
         }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#define _DEFAULT_SOURCE /* mincore() */
 #include "loop/blocks.h"
 
 #include "lib/check.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 static void test_blocks__what_is_given_back_is_for_the_next_who_wants_as_much(void **state)
 {

@@ -539,6 +539,102 @@ static void test_h2_frames__the_connections_window_holds_bodies_back_and_nothing
     lab_free(lab);
 }
 
+/* ---- bodies that are passed on without a copy ---- */
+
+/* Passes it on, notes the frames, and looks whether the bytes are those that were meant, at their own place. */
+static size_t pass(struct lab *lab, int32_t id, struct becalm_text text, bool end)
+{
+    static char all[1u << 18];
+    struct h2_pass pass;
+    size_t at = 0;
+    size_t length = h2_data_pass(lab->stream[id / 2], text, end, &pass);
+    for (int i = 0; length > 0 && i < pass.count; i++) {
+        const char *part = pass.part[i].iov_base;
+        check_true(pass.part[i].iov_len > 0 && pass.part[i].iov_len <= sizeof all - at);
+        check_true(pass.part[i].iov_len < 1000 || (part >= text.at && part < text.at + text.length));
+        memcpy(all + at, part, pass.part[i].iov_len);
+        at += pass.part[i].iov_len;
+    }
+    lab_note_frames(lab, all, at);
+    return length;
+}
+
+static void test_h2_frames__a_body_is_passed_on_without_a_copy(void **state)
+{
+    struct lab *lab = server_in(HEARD);
+    static char body[100000];
+    struct becalm_text text = {body, sizeof body};
+    (void)state;
+    lab_say(lab, 1, 200, false);
+    h2_ping(lab->session);
+    check_eq_u64(pass(lab, 1, text, true), 65535); /* the window; the rest waits for it */
+    check_eq_str(lab->down, "HEADERS:1 PING DATA:1=16384 DATA:1=16384 DATA:1=16384 DATA:1=16383 ");
+    lab_forget(lab);
+    check_eq_u64(pass(lab, 1, text, true), 0);
+    lab_window(lab, 1, 20000);
+    check_true(lab_feed(lab));
+    check_eq_u64(pass(lab, 1, text, true), 0); /* the connection has none */
+    lab_window(lab, 0, 40000);
+    check_true(lab_feed(lab));
+    check_eq_u64(pass(lab, 1, (struct becalm_text){body, 25000}, true), 20000);
+    check_eq_str(lab->down, "DATA:1=16384 DATA:1=3616 ");
+    lab_forget(lab);
+    lab_window(lab, 1, 20000);
+    check_true(lab_feed(lab));
+    check_eq_u64(pass(lab, 1, (struct becalm_text){body, 20000}, true), 20000);
+    check_eq_str(lab->down, "DATA:1=16384 DATA:1=3616. ");
+    check_eq_str(lab->up, ""); /* nobody is told before the session is asked for bytes */
+    lab_flush(lab, NULL);
+    check_eq_str(lab->down, "DATA:1=16384 DATA:1=3616. ");
+    check_eq_str(lab->up, "closed 1 0; ");
+    check_eq_u64(h2_stream_count(lab->session), 0);
+    lab_free(lab);
+}
+
+/* Bodies that wait have their turn first. */
+static void test_h2_frames__nothing_is_passed_on_before_what_waits(void **state)
+{
+    struct lab *lab = lab_server();
+    static char body[20000];
+    struct becalm_text text = {body, sizeof body};
+    (void)state;
+    lab_head(lab, 1, LAB_END, LAB_GET);
+    lab_head(lab, 3, LAB_END, LAB_GET);
+    check_true(lab_feed(lab));
+    lab_say(lab, 1, 200, false);
+    lab_say(lab, 3, 200, false);
+    check_true(h2_data(lab->stream[1], body, 7));
+    check_eq_u64(pass(lab, 1, text, false), 0);
+    lab_flush(lab, NULL);
+    check_eq_u64(pass(lab, 1, text, false), sizeof body);
+    h2_terminate(lab->session, H2_NO_ERROR);
+    check_eq_u64(pass(lab, 1, text, false), 0); /* and behind a GOAWAY nobody reads it */
+    lab_free(lab);
+}
+
+/* A request whose head goes out with its body has been sent. */
+static void test_h2_frames__what_is_passed_on_was_sent(void **state)
+{
+    struct lab *lab = client_with(0);
+    static char body[20000];
+    char room[256];
+    struct draft draft;
+    (void)state;
+    draft_begin(&draft, room, sizeof room);
+    draft.method = (struct becalm_text){"POST", 4};
+    draft.path = (struct becalm_text){"/b", 2};
+    draft.authority = (struct becalm_text){"b.example", 9};
+    lab_streams[0] = (struct lab_stream){lab, 1};
+    lab->stream[0] = h2_request(lab->session, &draft, false, &lab_streams[0]);
+    check_true(!h2_sent(lab->stream[0]));
+    check_eq_u64(pass(lab, 1, (struct becalm_text){body, sizeof body}, true), sizeof body);
+    check_true(h2_sent(lab->stream[0]) && h2_said_all(lab->stream[0]));
+    check_eq_str(lab->down, "HEADERS:1 DATA:1=16384 DATA:1=3616. ");
+    lab_flush(lab, NULL);
+    check_eq_u64(h2_stream_count(lab->session), 1); /* its answer is to come */
+    lab_free(lab);
+}
+
 /* What comes for a stream that is over counts against the connection's window, which opens again. */
 static void test_h2_frames__what_is_thrown_away_opens_the_connections_window(void **state)
 {
@@ -704,5 +800,8 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
              cmocka_unit_test(test_h2_frames__a_reset_of_what_waits_means_that_it_was_never_sent),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
+             cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
+             cmocka_unit_test(test_h2_frames__nothing_is_passed_on_before_what_waits),
+             cmocka_unit_test(test_h2_frames__what_is_passed_on_was_sent),
              cmocka_unit_test(test_h2_frames__padding_is_taken_by_itself),
              cmocka_unit_test(test_h2_frames__a_long_head_goes_in_several_frames))

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PASS_FROM    (16u * 1024)   /* bytes of a body are written without a copy */
 #define GOODBYE_WAIT (5 * BECALM_S) /* at most, for the requests that were on their way at the first GOAWAY */
 
 struct stream {
@@ -42,6 +43,7 @@ struct client_h2 {
     uint32_t count;
     size_t counted; /* bytes of answers that wait, as maxBuffered knows them */
     bool said;      /* that we go: the next step is the last */
+    bool broken;    /* its socket takes nothing any more */
 };
 
 static struct stream *stream_of(const struct client_stream *side)
@@ -93,10 +95,10 @@ static bool write_out(struct client_h2 *h2)
     struct h2_room *room = client->worker->h2;
     while (!client_blocked(client)) {
         size_t length = h2_write(h2->session, room->out, sizeof room->out);
-        if (length == 0) {
+        if (length == 0 && !h2->broken) {
             break;
         }
-        if (!client_write(client, &(struct iovec){room->out, length}, 1)) {
+        if (h2->broken || !client_write(client, &(struct iovec){room->out, length}, 1)) {
             client_close(client);
             return false;
         }
@@ -496,13 +498,33 @@ static void said(struct stream *stream)
     write_later(stream->h2);
 }
 
+/* Much of a body is written at once, from where it stands: to copy it twice would cost more than a write. Takes from
+ * the text what went. True: its stream has ended with it. */
+static bool pass_on(struct stream *stream, struct becalm_text *text, bool end)
+{
+    struct client_h2 *h2 = stream->h2;
+    struct h2_pass pass;
+    size_t length = SIZE_MAX;
+    while (text->length >= PASS_FROM && length > 0 && !h2->broken && !client_blocked(h2->client)) {
+        length = h2_data_pass(stream->stream, *text, end, &pass);
+        text->at += length;
+        text->length -= length;
+        h2->broken = length > 0 && !client_write(h2->client, pass.part, pass.count); /* task_runs() closes it */
+    }
+    return end && text->length == 0;
+}
+
 static bool say_part(struct stream *stream, const struct stream_part *part)
 {
     bool kept = true;
+    bool ended = false;
     for (int i = 0; kept && i < part->pieces->count; i++) {
-        kept = h2_data(stream->stream, part->pieces->piece[i].at, part->pieces->piece[i].length);
+        struct becalm_text text = part->pieces->piece[i];
+        bool end = part->ended && part->trailers == NULL && i == part->pieces->count - 1;
+        ended = text.length >= PASS_FROM && pass_on(stream, &text, end);
+        kept = h2_data(stream->stream, text.at, text.length);
     }
-    if (part->ended) {
+    if (part->ended && !ended) {
         h2_end(stream->stream, part->trailers);
     }
     said(stream);
