@@ -27,6 +27,7 @@ class Asked:
     trailers: dict = dataclasses.field(default_factory=dict)
     alone: bool = False  # its head has ended it
     ended: bool = False
+    refused: bool = False  # by us
     reset: int = None  # the code by which the gateway gave it up
     at: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -167,7 +168,7 @@ class Connection:
             asked.trailers = dict(event.headers)
         elif isinstance(event, h2.events.StreamEnded):
             asked.ended = True
-            reply = self.host.at_end(asked)
+            reply = None if asked.refused else self.host.at_end(asked)  # an answer on it would end the connection
             if reply is not None:
                 self.do(asked, reply)
         elif isinstance(event, h2.events.StreamReset):
@@ -185,6 +186,7 @@ class Connection:
 
     def do(self, asked, reply):
         if isinstance(reply, Refuse):
+            asked.refused = True
             self.h2.reset_stream(asked.stream, reply.code)
         elif isinstance(reply, Close):
             self.flush()
