@@ -11,7 +11,8 @@ static uint32_t bit_of(const struct h2_past *past, int32_t id)
 
 void h2_past_opened(struct h2_past *past, int32_t id)
 {
-    uint32_t steps = (uint32_t)(id - (past->highest == 0 ? -1 : past->highest)) / 2;
+    uint32_t before = past->highest == 0 ? UINT32_MAX : (uint32_t)past->highest; /* -1: the first one is 1 */
+    uint32_t steps = ((uint32_t)id - before) / 2;
     uint64_t known = steps >= KNOWN ? 0 : UINT64_MAX << steps; /* those that were known before, where they stand now */
     past->ended = steps >= KNOWN ? 0 : past->ended << steps;
     past->skipped = (steps >= KNOWN ? 0 : past->skipped << steps) | (~known & ~UINT64_C(1));
