@@ -106,7 +106,8 @@ static void test_sim_pool__kept_connections_survive_a_listener_that_swallows(voi
     char text[512];
     (void)snprintf(text, sizeof text, world, "");
     struct lab lab = lab_of(text, "becalm");
-    check_between_u64(lab.measure.success_in_fault_ppm, 0, 10000);
+    /* Calls of the last half second wait for the next probe, which may be answered: a tenth of the fault at most. */
+    check_between_u64(lab.measure.success_in_fault_ppm, 0, 100000);
     lab_close(&lab);
     (void)snprintf(text, sizeof text, world, "pool: {maxPerHost: any}\n");
     lab = lab_of(text, "becalm");
