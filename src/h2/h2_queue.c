@@ -9,9 +9,7 @@
 char *h2_queue_room(struct h2_session *session, size_t length)
 {
     struct bytes *queue = &session->queue;
-    if (queue->from == queue->length) {
-        queue->from = queue->length = 0;
-    }
+    bytes_make_room(queue, length);
     if (queue->size - queue->length >= length) {
         return queue->at + queue->length;
     }

@@ -7,14 +7,25 @@
 #define FIRST 512u  /* the size of a buffer with little in it */
 #define ROUND 4096u /* sizes of large buffers */
 
+void bytes_make_room(struct bytes *bytes, size_t length)
+{
+    uint32_t left = bytes->length - bytes->from;
+    bool full = bytes->size - bytes->length < length;
+    if (left == 0) {
+        bytes->from = bytes->length = 0;
+    } else if (full && bytes->from >= left) { /* less is moved than was used before that */
+        memmove(bytes->at, bytes->at + bytes->from, left);
+        bytes->from = 0;
+        bytes->length = left;
+    }
+}
+
 bool bytes_add(struct bytes *bytes, const char *at, size_t length)
 {
     if (length == 0) {
         return true;
     }
-    if (bytes->from == bytes->length) {
-        bytes->from = bytes->length = 0;
-    }
+    bytes_make_room(bytes, length);
     if (bytes->size - bytes->length < length) {
         size_t need = bytes->length + length;
         size_t size = bytes->size == 0 ? FIRST : (size_t)bytes->size * 2;

@@ -23,6 +23,10 @@ void bytes_free(struct bytes *);
 bool bytes_add_from(struct bytes *, struct blocks *, const char *, size_t);
 void bytes_give(struct bytes *, struct blocks *);
 
+/* Before so many are added: where bytes that have been used stand is room again, or who never uses up all of them would
+ * keep all that there ever were. */
+void bytes_make_room(struct bytes *, size_t);
+
 static inline size_t bytes_left(const struct bytes *bytes)
 {
     return bytes->length - bytes->from;

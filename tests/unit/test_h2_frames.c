@@ -4,6 +4,8 @@
  * passed over. */
 #include "h2_lab.h"
 
+#include "h2/h2_session_internal.h"
+
 /* ---- states ---- */
 
 enum state { IDLE, SKIPPED, OPEN, HEARD, RESET_HERE, RESET_THERE, ENDED, STATES };
@@ -272,6 +274,15 @@ static void test_h2_frames__settings_come_first(void **state)
 
 /* ---- a client's side ---- */
 
+static struct draft *draft_to_b(struct draft *draft, char room[256])
+{
+    draft_begin(draft, room, 256);
+    draft->method = (struct becalm_text){"POST", 4};
+    draft->path = (struct becalm_text){"/b", 2};
+    draft->authority = (struct becalm_text){"b.example", 9};
+    return draft;
+}
+
 static struct lab *client_with(int32_t streams)
 {
     struct lab *lab = lab_new(H2_CLIENT);
@@ -280,10 +291,7 @@ static struct lab *client_with(int32_t streams)
     lab_frame(lab, LAB_SETTINGS, 0, 0, NULL, 0);
     lab_frame(lab, LAB_SETTINGS, LAB_ACK, 0, NULL, 0);
     check_true(lab_feed(lab));
-    draft_begin(&draft, room, sizeof room);
-    draft.method = (struct becalm_text){"POST", 4};
-    draft.path = (struct becalm_text){"/b", 2};
-    draft.authority = (struct becalm_text){"b.example", 9};
+    draft_to_b(&draft, room);
     for (int32_t i = 0; i < streams; i++) {
         lab_streams[i] = (struct lab_stream){lab, 2 * i + 1};
         lab->stream[i] = h2_request(lab->session, &draft, false, &lab_streams[i]);
@@ -377,10 +385,7 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
         lab_flush(client, server);
         lab_flush(server, client);
     }
-    draft_begin(&draft, room, sizeof room);
-    draft.method = (struct becalm_text){"POST", 4};
-    draft.path = (struct becalm_text){"/b", 2};
-    draft.authority = (struct becalm_text){"b.example", 9};
+    draft_to_b(&draft, room);
     draft_add_chars(&draft, "x-word", "goes");
     lab_streams[100] = (struct lab_stream){client, 1};
     struct h2_stream *first = h2_request(client->session, &draft, false, &lab_streams[100]);
@@ -406,25 +411,6 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
     check_true(h2_request(client->session, &draft, true, &lab_streams[102]) == NULL);
     lab_free(client);
     lab_free(server);
-}
-
-/* A host that resets what it can't know: it was never sent. */
-static void test_h2_frames__a_reset_of_what_waits_means_that_it_was_never_sent(void **state)
-{
-    struct lab *lab = client_with(0);
-    char room[256];
-    struct draft draft;
-    (void)state;
-    draft_begin(&draft, room, sizeof room);
-    draft.method = (struct becalm_text){"GET", 3};
-    draft.path = (struct becalm_text){"/b", 2};
-    draft.authority = (struct becalm_text){"b.example", 9};
-    lab_streams[0] = (struct lab_stream){lab, 1};
-    lab->stream[0] = h2_request(lab->session, &draft, true, &lab_streams[0]);
-    lab_reset(lab, 1, H2_CANCEL);
-    check_true(lab_feed(lab));
-    check_eq_str(lab->up, "closed 1 7; ");
-    lab_free(lab);
 }
 
 /* HTTP/1 has names in any case, HTTP/2 in lower case alone. */
@@ -620,10 +606,7 @@ static void test_h2_frames__what_is_passed_on_was_sent(void **state)
     char room[256];
     struct draft draft;
     (void)state;
-    draft_begin(&draft, room, sizeof room);
-    draft.method = (struct becalm_text){"POST", 4};
-    draft.path = (struct becalm_text){"/b", 2};
-    draft.authority = (struct becalm_text){"b.example", 9};
+    draft_to_b(&draft, room);
     lab_streams[0] = (struct lab_stream){lab, 1};
     lab->stream[0] = h2_request(lab->session, &draft, false, &lab_streams[0]);
     check_true(!h2_sent(lab->stream[0]));
@@ -673,6 +656,37 @@ static void test_h2_frames__our_windows_count_from_their_acknowledgement_on(void
         check_true((strstr(lab->down, "RST:1=3 ") == NULL) == (acknowledged == 1));
         lab_free(lab);
     }
+}
+
+/* A peer that reads, but never all, must not make us keep what it has read. */
+static void test_h2_frames__what_was_read_is_not_kept(void **state)
+{
+    struct lab *lab = server_in(HEARD);
+    static char out[H2_WRITE_MIN];
+    static char body[40000];
+    (void)state;
+    lab_say(lab, 1, 200, false);
+    for (int i = 0; i < 3000; i++) {
+        h2_ping(lab->session);
+    }
+    for (int turn = 0; turn < 1000; turn++) {
+        size_t length = h2_write(lab->session, out, sizeof out);
+        for (size_t i = 0; i < length / 17; i++) {
+            h2_ping(lab->session);
+        }
+    }
+    check_true(lab->session->queue.size < 300000);
+    lab_flush(lab, NULL);
+    for (int turn = 0; turn < 1000; turn++) {
+        check_true(h2_blocked(lab->stream[0]) || h2_data(lab->stream[0], body, sizeof body));
+        lab->in_length = 0;
+        lab_window(lab, 0, 10001);
+        lab_window(lab, 1, 10001);
+        check_true(h2_feed(lab->session, lab->in, lab->in_length, lab->now));
+        check_true(h2_write(lab->session, out, sizeof out) > 0);
+    }
+    check_true(lab->stream[0]->out.size < 300000);
+    lab_free(lab);
 }
 
 /* What is known of streams that are over is known when others have been opened. */
@@ -798,7 +812,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__streams_that_are_over_are_remembered),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
-             cmocka_unit_test(test_h2_frames__a_reset_of_what_waits_means_that_it_was_never_sent),
+             cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
              cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
              cmocka_unit_test(test_h2_frames__nothing_is_passed_on_before_what_waits),
