@@ -90,42 +90,41 @@ void h2_queue_goaway(struct h2_session *session, int32_t last, uint32_t code)
     h2_queue_frame(session, (struct h2_frame){.type = H2_GOAWAY, .length = sizeof payload}, payload);
 }
 
-static bool is_unsent(const struct h2_stream *stream)
-{
-    return stream->head_at >= stream->session->taken && stream->head_length > 0;
-}
-
-/* Of the requests that wait, the one whose head stands first behind this place; NULL: none. */
-static const struct h2_stream *first_behind(const struct h2_session *session, uint64_t place)
+/* Of the requests that nobody has begun to write, the one that stands first; NULL: there is none. */
+static const struct h2_stream *first_unsent(const struct h2_session *session)
 {
     const struct h2_stream *first = NULL;
     for (const struct h2_stream *stream = session->streams; stream != NULL; stream = stream->next) {
-        if (is_unsent(stream) && stream->head_at >= place && (first == NULL || stream->head_at < first->head_at)) {
+        if (!h2_sent(stream) && (first == NULL || stream->id < first->id)) {
             first = stream;
         }
     }
     return first;
 }
 
-/* What is behind the heads moves up. The tables of HPACK have entries then that the peer never sees: they are emptied,
- * and the peer is told so with the next head. */
+/* From the first of these heads on all frames of its stream and of later ones go, also of those that were reset since:
+ * their heads may name fields that only heads before them have. The tables of HPACK have entries then that the peer
+ * never sees: they are emptied, and the peer is told so with the next head. */
 void h2_queue_cut(struct h2_session *session)
 {
     struct bytes *queue = &session->queue;
-    uint64_t begin = session->taken - queue->from; /* of the first byte of the buffer */
-    uint64_t from = session->taken;
-    uint32_t kept = queue->from;
-    const struct h2_stream *stream = first_behind(session, from);
-    if (stream == NULL) {
+    const struct h2_stream *first = first_unsent(session);
+    if (first == NULL) {
         return;
     }
-    for (; stream != NULL; stream = first_behind(session, from)) {
-        memmove(queue->at + kept, queue->at + (from - begin), stream->head_at - from);
-        kept += (uint32_t)(stream->head_at - from);
-        from = stream->head_at + stream->head_length;
+    const char *at = bytes_at(queue) + (first->head_at - session->taken);
+    const char *end = bytes_at(queue) + bytes_left(queue);
+    char *to = queue->at + (at - queue->at);
+    while (at < end) {
+        struct h2_frame frame = h2_frame_read((const uint8_t *)at);
+        size_t length = H2_FRAME_HEAD + frame.length;
+        if (frame.id < first->id) {
+            memmove(to, at, length);
+            to += length;
+        }
+        at += length;
     }
-    memmove(queue->at + kept, queue->at + (from - begin), begin + queue->length - from);
-    queue->length = kept + (uint32_t)(begin + queue->length - from);
+    queue->length = (uint32_t)(to - queue->at);
     if (nghttp2_hd_deflate_change_table_size(session->deflater, 0) != 0 ||
         nghttp2_hd_deflate_change_table_size(session->deflater, session->table_bytes) != 0) {
         h2_out_of_memory(session);

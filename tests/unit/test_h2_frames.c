@@ -413,6 +413,43 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
     lab_free(server);
 }
 
+/* A request that was cancelled before it was written stands in the queue with its reset. When the host goes away it
+ * leaves with those before it, whose fields it may name by their place in the table. */
+static void test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either(void **state)
+{
+    struct lab *client = lab_new(H2_CLIENT);
+    struct lab *server = lab_new(H2_SERVER);
+    char room[256];
+    struct draft draft;
+    (void)state;
+    server->takes = true;
+    for (int i = 0; i < 4; i++) {
+        lab_flush(client, server);
+        lab_flush(server, client);
+    }
+    lab_streams[100] = (struct lab_stream){client, 1};
+    lab_streams[101] = (struct lab_stream){client, 3};
+    lab_streams[102] = (struct lab_stream){client, 5};
+    struct h2_stream *first = h2_request(client->session, draft_to_b(&draft, room), false, &lab_streams[100]);
+    lab_flush(client, server);
+    draft_add_chars(&draft, "x-word", "waits");
+    check_true(h2_request(client->session, &draft, true, &lab_streams[101]) != NULL);
+    h2_reset(h2_request(client->session, &draft, true, &lab_streams[102]), H2_CANCEL);
+    h2_ping(client->session);
+    lab_forget(client);
+    lab_forget(server);
+    h2_going(server->session);
+    lab_flush(server, client);
+    check_eq_str(client->up, "closed 3 7; goaway 0; ");
+    h2_end(first, NULL);
+    lab_flush(client, server);
+    check_eq_str(client->down, "PING PING+ DATA:1=0. ");
+    check_eq_str(server->up, "end 1; ");
+    check_true(h2_ended(server->session) == H2_END_NONE);
+    lab_free(client);
+    lab_free(server);
+}
+
 /* HTTP/1 has names in any case, HTTP/2 in lower case alone. */
 static void test_h2_frames__names_go_in_lower_case(void **state)
 {
@@ -812,6 +849,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__streams_that_are_over_are_remembered),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
+             cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
              cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
