@@ -30,25 +30,24 @@ static uint32_t split_head(char *to, uint32_t length, struct h2_frame frame)
     return length + (rest + 1) * H2_FRAME_HEAD;
 }
 
-uint32_t h2_queue_head(struct h2_session *session, int32_t id, struct h2_fields *fields, bool end)
+bool h2_queue_head(struct h2_session *session, int32_t id, struct h2_fields *fields, bool end)
 {
     size_t bound = nghttp2_hd_deflate_bound(session->deflater, fields->field, fields->count);
     size_t frames = (bound / H2_FRAME_MAX + 1) * H2_FRAME_HEAD;
     char *to = h2_queue_room(session, frames + bound + fields->upper);
     if (to == NULL) {
-        return 0;
+        return false;
     }
     h2_fields_lower(fields, to + frames + bound);
     ssize_t packed =
         nghttp2_hd_deflate_hd(session->deflater, (uint8_t *)to + H2_FRAME_HEAD, bound, fields->field, fields->count);
     if (packed <= 0) { /* it has changed its table for nothing: no other head may follow */
         h2_out_of_memory(session);
-        return 0;
+        return false;
     }
-    uint32_t all = split_head(to, (uint32_t)packed,
-                              (struct h2_frame){.type = H2_HEADERS, .id = id, .flags = end ? H2_FLAG_END_STREAM : 0});
-    h2_queue_used(session, all);
-    return all;
+    struct h2_frame frame = {.type = H2_HEADERS, .id = id, .flags = end ? H2_FLAG_END_STREAM : 0};
+    h2_queue_used(session, split_head(to, (uint32_t)packed, frame));
+    return true;
 }
 
 /* A head is said on a stream. Whatever follows of it has its turn when that is written. */
@@ -58,9 +57,10 @@ static void say_head(struct h2_stream *stream, struct h2_fields *fields, bool en
     if (session->end != H2_END_NONE) {
         return; /* nobody would read it */
     }
-    stream->failed |= h2_queue_head(session, stream->id, fields, end) == 0;
-    stream->end_queued |= end;
-    if (stream->failed || stream->end_queued) {
+    stream->failed |= !h2_queue_head(session, stream->id, fields, end);
+    if (end) {
+        h2_stream_end_queued(stream);
+    } else if (stream->failed) {
         h2_stream_queue(stream);
     }
 }
@@ -97,8 +97,7 @@ struct h2_stream *h2_request(struct h2_session *session, const struct draft *dra
     }
     stream->head_at = h2_queue_end(session);
     add_request(&fields, session, draft);
-    stream->head_length = h2_queue_head(session, stream->id, &fields, end);
-    if (stream->head_length == 0) {
+    if (!h2_queue_head(session, stream->id, &fields, end)) {
         h2_stream_enter(stream, H2_STATE_CLOSED);
         return NULL;
     }
@@ -106,9 +105,9 @@ struct h2_stream *h2_request(struct h2_session *session, const struct draft *dra
     stream->owner = owner;
     stream->to_head = text_is(draft->method, "HEAD");
     stream->said = true;
-    stream->out_ended = stream->end_queued = end;
+    stream->out_ended = end;
     if (end) {
-        h2_stream_queue(stream);
+        h2_stream_end_queued(stream);
     }
     return stream;
 }

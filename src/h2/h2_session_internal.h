@@ -46,8 +46,8 @@ struct h2_stream {
     struct bytes out;      /* the body, as far as the peer did not take it yet */
     struct bytes trailers; /* behind it, packed */
     becalm_ns opened_at;
-    uint64_t head_at;     /* where its first head begins in all that was ever queued ... */
-    uint32_t head_length; /* ... and how long it is */
+    uint64_t head_at; /* where a request's head begins in all that was ever queued */
+    uint64_t end_at;  /* where the head that ends it is over, if end_queued */
     int32_t id;
     int32_t window;       /* bytes that it may send; SETTINGS can make it negative */
     int32_t peers_window; /* and the peer */
@@ -61,7 +61,7 @@ struct h2_stream {
     bool to_head;    /* a client's: it asked by HEAD */
     bool left;       /* a client's: nobody hears of it, and its window stays shut */
     bool out_ended;  /* nothing more is said */
-    bool end_queued; /* a head that waits in the queue is the last of it */
+    bool end_queued; /* a head in the queue is the last of it, or it has been passed on */
     bool queued;     /* it has something to be written */
     bool failed;     /* there was no memory for what it had to say */
     bool full;       /* more waits than H2_DRAINED */
@@ -178,6 +178,8 @@ void h2_stream_fail(struct h2_stream *, uint32_t code);
 /* One side has ended it, by a frame that was written or has come. It may be over by that. */
 void h2_stream_said_all(struct h2_stream *);
 void h2_stream_heard_all(struct h2_stream *);
+/* Its last is in the queue now, or was passed on. */
+void h2_stream_end_queued(struct h2_stream *);
 /* It has something to be written. */
 void h2_stream_queue(struct h2_stream *);
 void h2_stream_unqueue(struct h2_stream *);
@@ -233,8 +235,8 @@ void h2_queue_goaway(struct h2_session *, int32_t last, uint32_t code);
 /* Takes out the heads of requests that nobody has begun to write. They are not told of that. */
 void h2_queue_cut(struct h2_session *);
 struct h2_fields;
-/* HEADERS, and CONTINUATION if they need it. 0: no memory; else how many bytes they are. */
-uint32_t h2_queue_head(struct h2_session *, int32_t id, struct h2_fields *, bool end);
+/* HEADERS, and CONTINUATION if they need it. False: no memory. */
+bool h2_queue_head(struct h2_session *, int32_t id, struct h2_fields *, bool end);
 
 /* ---- its end ---- */
 

@@ -132,6 +132,13 @@ void h2_stream_heard_all(struct h2_stream *stream)
     }
 }
 
+void h2_stream_end_queued(struct h2_stream *stream)
+{
+    stream->end_queued = true;
+    stream->end_at = h2_queue_end(stream->session);
+    h2_stream_queue(stream);
+}
+
 void h2_stream_queue(struct h2_stream *stream)
 {
     struct h2_session *session = stream->session;

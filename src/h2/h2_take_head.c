@@ -21,6 +21,21 @@ static enum h2_heading refuse(struct h2_session *session, int32_t id, uint32_t c
     return H2_HEADING_DROPPED;
 }
 
+/* The peer has as many streams as it may have. Those whose end it may have read are none any more, although this side
+ * takes note of that with the next h2_write() only. */
+static bool is_full(const struct h2_session *session)
+{
+    uint32_t open = session->stream_count;
+    if (open < session->limits.streams) {
+        return false;
+    }
+    for (const struct h2_stream *stream = session->streams; stream != NULL; stream = stream->next) {
+        bool written = stream->end_queued && !stream->failed && stream->end_at <= session->taken;
+        open -= written && stream->state == H2_STATE_HEARD;
+    }
+    return open >= session->limits.streams;
+}
+
 /* A client opens a stream: those that it has left out are closed by that (RFC 9113, 5.1.1). */
 static enum h2_heading begin_request(struct h2_session *session, int32_t id)
 {
@@ -28,7 +43,7 @@ static enum h2_heading begin_request(struct h2_session *session, int32_t id)
     if (id > session->last_said) {
         return drop(); /* behind our GOAWAY its client asks somebody else: nothing is begun here */
     }
-    if (session->stream_count >= session->limits.streams) {
+    if (is_full(session)) {
         return session->acknowledged ? wrong(session, H2_PROTOCOL_ERROR) : refuse(session, id, H2_REFUSED_STREAM);
     }
     if (h2_stream_new(session, id) == NULL) {

@@ -31,9 +31,8 @@ static void say_trailers(struct h2_stream *stream)
     UNFILLED struct h2_fields fields;
     h2_fields_begin(&fields);
     h2_fields_add_packed(&fields, (struct becalm_text){bytes_at(&stream->trailers), bytes_left(&stream->trailers)});
-    stream->failed = h2_queue_head(stream->session, stream->id, &fields, true) == 0;
-    stream->end_queued = true;
-    h2_stream_queue(stream);
+    stream->failed = !h2_queue_head(stream->session, stream->id, &fields, true);
+    h2_stream_end_queued(stream);
 }
 
 /* So many bytes of a body have been written. */
@@ -120,8 +119,8 @@ size_t h2_data_pass(struct h2_stream *stream, struct becalm_text bytes, bool end
         pass_frame(stream, pass, (struct becalm_text){bytes.at + at, piece}, end && at + piece == length);
     }
     if (end) { /* which is noted with the next h2_write(), as that of a head */
-        stream->out_ended = stream->end_queued = true;
-        h2_stream_queue(stream);
+        stream->out_ended = true;
+        h2_stream_end_queued(stream);
     }
     return length;
 }

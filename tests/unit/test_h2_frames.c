@@ -655,6 +655,33 @@ static void test_h2_frames__what_is_passed_on_was_sent(void **state)
     lab_free(lab);
 }
 
+/* A client that has as many streams as it may have opens the next as soon as it has read the end of an answer, also of
+ * one that went out beside what was passed on. */
+static void test_h2_frames__whoever_has_an_answer_may_ask_again_at_once(void **state)
+{
+    struct lab *lab = lab_server();
+    static char body[20000];
+    (void)state;
+    for (int32_t id = 1; id < 20; id += 2) {
+        lab_head(lab, id, LAB_END, LAB_GET);
+    }
+    check_true(lab_feed(lab));
+    lab_say(lab, 1, 204, true);
+    lab_say(lab, 3, 200, false);
+    check_eq_u64(pass(lab, 3, (struct becalm_text){body, sizeof body}, true), sizeof body);
+    lab_say(lab, 5, 204, true); /* which nobody has read */
+    lab_forget(lab);
+    lab_head(lab, 21, LAB_END, LAB_GET);
+    lab_head(lab, 23, LAB_END, LAB_GET);
+    check_true(h2_feed(lab->session, lab->in, lab->in_length, lab->now));
+    check_eq_str(lab->up, "request 21 GET /a end; end 21; request 23 GET /a end; end 23; ");
+    lab->in_length = 0;
+    lab_head(lab, 25, LAB_END, LAB_GET);
+    check_true(!lab_feed(lab));
+    check_eq_str(lab->down, "HEADERS:5. " PROTOCOL);
+    lab_free(lab);
+}
+
 /* What comes for a stream that is over counts against the connection's window, which opens again. */
 static void test_h2_frames__what_is_thrown_away_opens_the_connections_window(void **state)
 {
@@ -850,6 +877,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
+             cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
              cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
              cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
