@@ -167,6 +167,8 @@ struct h2_session {
 
 /* NULL: there is none that is not over. */
 struct h2_stream *h2_stream_find(const struct h2_session *, int32_t id);
+/* Has nobody opened it? A request that was not written yet is nothing that a host could know. */
+bool h2_is_idle(const struct h2_session *, int32_t id);
 /* NULL: no memory. */
 struct h2_stream *h2_stream_new(struct h2_session *, int32_t id);
 /* The one writer of a stream's state. H2_STATE_CLOSED takes it out of the session; nobody is told. */

@@ -17,6 +17,18 @@ struct h2_stream *h2_stream_find(const struct h2_session *session, int32_t id)
     return stream;
 }
 
+bool h2_is_idle(const struct h2_session *session, int32_t id)
+{
+    if (id % 2 == 0) {
+        return true; /* nothing is pushed */
+    }
+    if (session->role == H2_SERVER) {
+        return id > session->past.highest;
+    }
+    const struct h2_stream *stream = h2_stream_find(session, id);
+    return stream != NULL ? !h2_sent(stream) : session->next_id != 0 && id >= session->next_id;
+}
+
 struct h2_stream *h2_stream_new(struct h2_session *session, int32_t id)
 {
     struct h2_stream *stream = blocks_take(session->scratch->blocks, sizeof *stream);

@@ -3,15 +3,6 @@
 
 /* ---- a frame begins ---- */
 
-/* A stream that nobody has opened. */
-static bool is_idle(const struct h2_session *session, int32_t id)
-{
-    if (id % 2 == 0) {
-        return true; /* nothing is pushed */
-    }
-    return session->role == H2_SERVER ? id > session->past.highest : session->next_id != 0 && id >= session->next_id;
-}
-
 /* What the frame's kind is called when there are too many of it. H2_END_NONE: it carries something. */
 static enum h2_end idle_kind(const struct h2_frame *frame)
 {
@@ -79,13 +70,13 @@ static uint32_t wrong_stream(const struct h2_session *session, const struct h2_f
     switch (frame->type) {
     case H2_DATA:
     case H2_RST_STREAM:
-        return frame->id == 0 || is_idle(session, frame->id) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
+        return frame->id == 0 || h2_is_idle(session, frame->id) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
     case H2_HEADERS:
     case H2_CONTINUATION:
     case H2_PRIORITY:
         return frame->id == 0 ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
     case H2_WINDOW_UPDATE:
-        return frame->id != 0 && is_idle(session, frame->id) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
+        return frame->id != 0 && h2_is_idle(session, frame->id) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
     case H2_SETTINGS:
     case H2_PING:
     case H2_GOAWAY:

@@ -69,6 +69,9 @@ static enum h2_heading begin(struct h2_session *session, const struct h2_frame *
 {
     bool server = session->role == H2_SERVER;
     const struct h2_stream *stream = h2_stream_find(session, frame->id);
+    if (frame->id % 2 == 0 || (!server && h2_is_idle(session, frame->id))) {
+        return wrong(session, H2_PROTOCOL_ERROR);
+    }
     if (stream != NULL) {
         if (stream->state == H2_STATE_HEARD) {
             return wrong(session, H2_STREAM_CLOSED);
@@ -76,9 +79,6 @@ static enum h2_heading begin(struct h2_session *session, const struct h2_frame *
         h2_block_begin(&session->block, server || stream->answered ? H2_BLOCK_TRAILERS : H2_BLOCK_ANSWER,
                        session->scratch);
         return H2_HEADING_TAKEN;
-    }
-    if (frame->id % 2 == 0 || (!server && session->next_id != 0 && frame->id >= session->next_id)) {
-        return wrong(session, H2_PROTOCOL_ERROR);
     }
     return server && frame->id > session->past.highest ? begin_request(session, frame->id)
                                                        : begin_late(session, frame->id);

@@ -413,6 +413,25 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
     lab_free(server);
 }
 
+/* A stream whose head waits is idle to the host: who says anything on it does not speak of what was asked. */
+static void test_h2_frames__nothing_comes_for_what_was_never_sent(void **state)
+{
+    static const enum frame frames[] = {DATA, HEADERS, RESET, WINDOW};
+    (void)state;
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+        struct lab *lab = client_with(0);
+        char room[256];
+        struct draft draft;
+        lab_streams[0] = (struct lab_stream){lab, 1};
+        lab->stream[0] = h2_request(lab->session, draft_to_b(&draft, room), true, &lab_streams[0]);
+        make(lab, frames[i]);
+        check_true(!lab_feed(lab));
+        check_eq_str(lab->up, "");
+        check_eq_str(lab->down, "HEADERS:1. " PROTOCOL);
+        lab_free(lab);
+    }
+}
+
 /* A request that was cancelled before it was written stands in the queue with its reset. When the host goes away it
  * leaves with those before it, whose fields it may name by their place in the table. */
 static void test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either(void **state)
@@ -876,6 +895,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__streams_that_are_over_are_remembered),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
+             cmocka_unit_test(test_h2_frames__nothing_comes_for_what_was_never_sent),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
              cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
