@@ -30,7 +30,7 @@ uint32_t h2_flow_came(struct h2_session *session, struct h2_stream *stream, uint
     if (stream == NULL) {
         return H2_NO_ERROR;
     }
-    if ((int64_t)length > stream->peers_window) {
+    if (length > 0 && (int64_t)length > stream->peers_window) { /* an end needs no window, and SETTINGS can shut it */
         return H2_FLOW_CONTROL_ERROR;
     }
     stream->peers_window -= (int32_t)length;

@@ -741,6 +741,26 @@ static void test_h2_frames__our_windows_count_from_their_acknowledgement_on(void
     }
 }
 
+/* SETTINGS can take back a window that has been used: an end needs none. */
+static void test_h2_frames__an_end_needs_no_window(void **state)
+{
+    struct lab *lab = lab_new(H2_SERVER);
+    struct h2_limits limits = lab_limits;
+    (void)state;
+    limits.window = 1024;
+    h2_session_free(lab->session);
+    lab->session = h2_session_new(H2_SERVER, &limits, &lab_calls, lab, &lab->scratch);
+    lab_bytes(lab, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+    lab_frame(lab, LAB_SETTINGS, 0, 0, NULL, 0);
+    lab_head(lab, 1, 0, LAB_POST);
+    lab_frame(lab, LAB_DATA, 0, 1, zeroes, 16384);
+    lab_frame(lab, LAB_SETTINGS, LAB_ACK, 0, NULL, 0);
+    lab_frame(lab, LAB_DATA, LAB_END, 1, NULL, 0);
+    check_true(lab_feed(lab));
+    check_eq_str(lab->up, "request 1 POST /a; data 1 16384; end 1; ");
+    lab_free(lab);
+}
+
 /* A peer that reads, but never all, must not make us keep what it has read. */
 static void test_h2_frames__what_was_read_is_not_kept(void **state)
 {
@@ -898,6 +918,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__nothing_comes_for_what_was_never_sent),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
+             cmocka_unit_test(test_h2_frames__an_end_needs_no_window),
              cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
              cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
