@@ -761,6 +761,20 @@ static void test_h2_frames__an_end_needs_no_window(void **state)
     lab_free(lab);
 }
 
+/* The first stream may be the last that there is. */
+static void test_h2_frames__the_first_stream_may_have_the_highest_number(void **state)
+{
+    struct lab *lab = lab_server();
+    (void)state;
+    lab_head(lab, INT32_MAX, LAB_END, LAB_GET);
+    check_true(lab_feed(lab));
+    check_eq_str(lab->up, "request 1 GET /a end; end 1; ");
+    lab_frame(lab, LAB_DATA, 0, INT32_MAX - 2, "x", 1);
+    check_true(!lab_feed(lab));
+    check_eq_str(lab->down, PROTOCOL);
+    lab_free(lab);
+}
+
 /* A peer that reads, but never all, must not make us keep what it has read. */
 static void test_h2_frames__what_was_read_is_not_kept(void **state)
 {
@@ -919,6 +933,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
              cmocka_unit_test(test_h2_frames__an_end_needs_no_window),
+             cmocka_unit_test(test_h2_frames__the_first_stream_may_have_the_highest_number),
              cmocka_unit_test(test_h2_frames__what_was_read_is_not_kept),
              cmocka_unit_test(test_h2_frames__names_go_in_lower_case),
              cmocka_unit_test(test_h2_frames__a_body_is_passed_on_without_a_copy),
