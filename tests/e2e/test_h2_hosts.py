@@ -47,6 +47,26 @@ def all_at_once(count, work):
     return results
 
 
+def test_h2_hosts__the_goodbye_to_a_host_is_not_written_over_the_end_of_its_answer(gateway, h2host):
+    """A reload took it out, and the client takes the last of its answer: that is ready to be written when the host is told."""
+    body = bytes(range(256)) * 800
+    this, other = h2host(at_end=lambda _: Answer(body=body)), h2host()
+    edge = gateway(policy_of([this], "", H2), protocols="[h2, h1]")
+    with Http2(edge.port) as client:
+        stream = client.begin()
+        client.shut.add(stream)
+        answer = client.answers[stream]
+        client.until(lambda: len(answer.body) == 65535)
+        edge.reload(policy_of([other], "", H2))
+        while not answer.ended:
+            had = len(answer.body)
+            client.connection.increment_flow_control_window(10_000, stream)
+            client.flush()
+            client.until(lambda: len(answer.body) > had or answer.ended)  # noqa: B023
+        assert answer.body == body and client.goaways == []
+        assert client.ask().status == 200
+
+
 def test_h2_hosts__a_request_and_its_answer_with_all_their_parts(gateway, h2host):
     this = h2host(
         at_end=lambda asked: Answer(

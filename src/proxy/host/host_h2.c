@@ -6,6 +6,7 @@
 #include "container.h"
 #include "proxy/buffered.h"
 #include "proxy/gateway_shared.h"
+#include "unfilled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -457,24 +458,30 @@ static const char *rule_of(const struct host_h2 *h2)
                                                                      : "the host does not speak HTTP/2";
 }
 
-/* Writes all that there is to be said, as far as the socket takes it. False: the connection is lost. */
-static bool write_out(struct host_h2 *h2)
+/* Writes all that there is to be said, as far as the socket takes it, by way of `room`. False: the connection is lost.
+ */
+static bool write_by(struct host_h2 *h2, char *room, size_t size)
 {
     struct worker *worker = worker_of(h2);
-    struct h2_room *room = worker->h2;
     struct wire *wire = &h2->upstream->wire;
     while (!wire_blocked(wire)) {
-        size_t length = h2_write(h2->session, room->out, sizeof room->out);
+        size_t length = h2_write(h2->session, room, size);
         if (length == 0) {
             break;
         }
-        if (buffered_write(worker, wire, &(struct iovec){room->out, length}, 1) < 0) {
+        if (buffered_write(worker, wire, &(struct iovec){room, length}, 1) < 0) {
             wire_again(wire); /* reading tells whether there is a GOAWAY, or an answer */
             return false;
         }
     }
     count_held(h2);
     return true;
+}
+
+static bool write_out(struct host_h2 *h2)
+{
+    struct h2_room *room = worker_of(h2)->h2;
+    return write_by(h2, room->out, sizeof room->out);
 }
 
 /* Nobody needs it any more. */
@@ -487,8 +494,9 @@ static bool is_over(const struct host_h2 *h2)
 
 static void say_goodbye(struct host_h2 *h2)
 {
+    UNFILLED char last[H2_WRITE_MIN]; /* the room may hold what a client gets, whose exchange was the last to need it */
     h2_terminate(h2->session, H2_NO_ERROR);
-    (void)write_out(h2);
+    (void)write_by(h2, last, sizeof last);
     h2->dead = true;
     if (!h2->going) {
         upstream_shared_leave(h2->upstream);
