@@ -121,8 +121,12 @@ void h2_session_free(struct h2_session *session)
     }
     bytes_free(&session->part);
     bytes_give(&session->queue, session->scratch->blocks);
-    nghttp2_hd_inflate_del(session->inflater);
-    nghttp2_hd_deflate_del(session->deflater);
+    if (session->inflater != NULL) {
+        nghttp2_hd_inflate_del(session->inflater);
+    }
+    if (session->deflater != NULL) {
+        nghttp2_hd_deflate_del(session->deflater);
+    }
     free(session);
 }
 

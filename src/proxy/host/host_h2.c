@@ -492,6 +492,12 @@ static bool is_over(const struct host_h2 *h2)
            (h2->going || host->users == 0 || host->worker->closing);
 }
 
+/* It has ended by itself, and somebody waits for it; or it has no memory, and would fail whoever asks next. */
+static bool has_ended(const struct host_h2 *h2)
+{
+    return h2_over(h2->session) && (h2->streams != NULL || h2_ended(h2->session) == H2_END_MEMORY);
+}
+
 static void say_goodbye(struct host_h2 *h2)
 {
     UNFILLED char last[H2_WRITE_MIN]; /* the room may hold what a client gets, whose exchange was the last to need it */
@@ -512,8 +518,8 @@ static void task_runs(struct task *task)
         return;
     }
     deliver(h2);
-    if (!h2->dead && h2_over(h2->session) && h2->streams != NULL) {
-        broken(h2, rule_of(h2)); /* it has ended by itself */
+    if (!h2->dead && has_ended(h2)) {
+        broken(h2, rule_of(h2));
     } else if (!h2->dead && is_over(h2)) {
         say_goodbye(h2);
     } else if (!h2->dead && wire_readable(&h2->upstream->wire)) {
