@@ -55,8 +55,11 @@ static void keep_pseudo(struct h2_block *block, struct becalm_text name, struct 
         block->malformed = true;
         return;
     }
-    *span = (struct h2_span){(uint32_t)block->text.length, (uint32_t)value.length};
+    struct h2_span kept = {(uint32_t)block->text.length, (uint32_t)value.length};
     text_put(&block->text, value);
+    if (!block->text.full) { /* else there is nothing to look at */
+        *span = kept;
+    }
 }
 
 /* "GET /path HTTP/1.1" and Host. A path that is no path could be read as a URL, with an authority of its own. */

@@ -178,8 +178,35 @@ static void test_h2_head__bodies_end_by_their_frames(void **state)
     }
 }
 
+/* A pseudo field for which there was no room is not looked at when Host comes, whatever stood in the room before. */
+static void test_h2_head__what_had_no_room_is_not_looked_at(void **state)
+{
+    struct lab *lab = lab_new(H2_SERVER);
+    struct h2_limits limits = lab_limits;
+    char fields[1024];
+    char many[160];
+    (void)state;
+    limits.head_bytes = 128;
+    lab->scratch.size = 2 * limits.head_bytes + 64;
+    lab->scratch.bytes = malloc(lab->scratch.size); /* so that a read beyond its end is seen */
+    memset(lab->scratch.bytes, 'a', lab->scratch.size);
+    memset(many, 'a', sizeof many);
+    h2_session_free(lab->session);
+    lab->session = h2_session_new(H2_SERVER, &limits, &lab_calls, lab, &lab->scratch);
+    lab_bytes(lab, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+    lab_frame(lab, LAB_SETTINGS, 0, 0, NULL, 0);
+    snprintf(fields, sizeof fields, ":scheme=http|:method=%.157s|:path=/%.157s|:authority=%.20s|host=%.20s|", many,
+             many, many, many); /* the path fills it */
+    lab_head(lab, 1, LAB_END, fields);
+    check_true(lab_feed(lab));
+    check_eq_str(lab->up, "unfit 1 431 end; end 1; ");
+    free(lab->scratch.bytes);
+    lab_free(lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_h2_head__becomes_a_head_of_http_1),
              cmocka_unit_test(test_h2_head__malformed_is_reset),
              cmocka_unit_test(test_h2_head__what_http_1_refuses_is_told),
              cmocka_unit_test(test_h2_head__a_length_is_held_against_the_body),
-             cmocka_unit_test(test_h2_head__bodies_end_by_their_frames))
+             cmocka_unit_test(test_h2_head__bodies_end_by_their_frames),
+             cmocka_unit_test(test_h2_head__what_had_no_room_is_not_looked_at))
