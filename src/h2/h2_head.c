@@ -8,6 +8,10 @@
 /* Fields of a head as they come: cookies are counted one by one, since each is a field here. */
 #define FIELDS_MAX (4 * HEAD_REQUEST_FIELDS_MAX)
 
+/* Bytes that crumbs of a cookie may push on. They come one behind the other and push nothing; who scatters them behind
+ * a large field by an index of HPACK each could have megabytes moved for some hundred bytes. */
+#define MOVED_MAX (1u << 20)
+
 void h2_block_begin(struct h2_block *block, enum h2_block_kind kind, const struct h2_scratch *scratch)
 {
     *block = (struct h2_block){.kind = kind, .text = {.at = scratch->bytes, .size = scratch->size}, .length = -1};
@@ -114,12 +118,14 @@ static void add_crumb(struct h2_block *block, struct becalm_text value)
 {
     struct text_sink *out = &block->text;
     size_t more = value.length + 2;
-    if (more > out->size - out->length) {
+    size_t behind = out->length - block->cookie;
+    block->moved += (uint32_t)behind;
+    if (more > out->size - out->length || block->moved > MOVED_MAX) {
         out->full = true;
         return;
     }
     char *end = out->at + block->cookie;
-    memmove(end + more, end, out->length - block->cookie);
+    memmove(end + more, end, behind);
     memcpy(end, "; ", 2);
     memcpy(end + 2, value.at, value.length);
     out->length += more;

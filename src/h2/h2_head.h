@@ -23,6 +23,7 @@ struct h2_block {
     uint32_t begin; /* of the first line; 0: it is not written yet */
     uint32_t fields;
     uint32_t cookie; /* where the value of Cookie ends; 0: there is none */
+    uint32_t moved;  /* bytes that made room for crumbs of a cookie */
     uint64_t bytes;  /* of all fields as they were unpacked */
     struct h2_span method;
     struct h2_span scheme;

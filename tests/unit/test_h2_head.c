@@ -178,6 +178,28 @@ static void test_h2_head__bodies_end_by_their_frames(void **state)
     }
 }
 
+/* Crumbs of a cookie that stand behind other fields are put where the first one stands, which moves those others: not
+ * for ever. Where they come one by one nothing is moved. */
+static void test_h2_head__crumbs_move_only_so_much(void **state)
+{
+    (void)state;
+    for (int scattered = 0; scattered < 2; scattered++) {
+        struct lab *lab = lab_server();
+        static char block[16384];
+        static char fields[8192];
+        size_t length = (size_t)snprintf(fields, sizeof fields, LAB_GET "cookie=a|%s=", scattered ? "x" : "cookie");
+        memset(fields + length, 'v', 6000);
+        snprintf(fields + length + 6000, sizeof fields - length - 6000, "|");
+        length = lab_block(block, fields);
+        memcpy(block + length, "\x60\1b", 3);  /* cookie: b, which enters the table ... */
+        memset(block + length + 3, 0xbe, 300); /* ... and is named */
+        lab_frame(lab, LAB_HEADERS, LAB_END | LAB_END_HEADERS, 1, block, length + 303);
+        check_true(lab_feed(lab));
+        check_eq_str(lab->up, scattered ? "unfit 1 431 end; end 1; " : "request 1 GET /a end; end 1; ");
+        lab_free(lab);
+    }
+}
+
 /* A pseudo field for which there was no room is not looked at when Host comes, whatever stood in the room before. */
 static void test_h2_head__what_had_no_room_is_not_looked_at(void **state)
 {
@@ -209,4 +231,5 @@ BECALM_TESTS(cmocka_unit_test(test_h2_head__becomes_a_head_of_http_1),
              cmocka_unit_test(test_h2_head__what_http_1_refuses_is_told),
              cmocka_unit_test(test_h2_head__a_length_is_held_against_the_body),
              cmocka_unit_test(test_h2_head__bodies_end_by_their_frames),
+             cmocka_unit_test(test_h2_head__crumbs_move_only_so_much),
              cmocka_unit_test(test_h2_head__what_had_no_room_is_not_looked_at))
