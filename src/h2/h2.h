@@ -86,7 +86,7 @@ struct h2_calls {
     /* More of the body. It counts against the stream's window until h2_took(). */
     void (*data)(void *stream, const char *bytes, size_t length);
     /* The fields behind the body, in the form of HTTP/1 with the empty line: h1_parse_trailers() says which of them may
-     * be passed on to whom. `end` follows. */
+     * be passed on to whom. Of length 0: there was no room for them. `end` follows. */
     void (*trailers)(void *stream, const char *bytes, size_t length);
     void (*end)(void *stream);
     /* What was to be sent has become little: more is welcome. */

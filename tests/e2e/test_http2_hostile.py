@@ -109,6 +109,15 @@ def test_http2_hostile__requests_that_no_host_gets(pair):
         assert client.ask(head_of()) == 200 and host.count() == 1, "and the connection lives on"
 
 
+def test_http2_hostile__trailers_that_there_is_no_room_for_are_not_lost_without_a_word(pair):
+    edge, _ = pair("maxHeaderBytes: 64KiB", protocols="[h2, h1]")
+    large = b"\x40" + string("x") + string("v" * 4000) + b"\xbe" * 51  # a field that enters the table, and is named again and again
+    with Hostile(edge.port) as client:
+        client.send(frame(HEADERS, END_HEAD, 1, fields(*head_of(method="POST"))) + frame(DATA, 0, 1, b"abc"))
+        client.send(frame(HEADERS, END_HEAD | END, 1, large))
+        assert client.next(HEADERS, RST, GOAWAY) == (RST, 0, 1, b"\0\0\0\x0b")
+
+
 # ---- answers ----
 
 

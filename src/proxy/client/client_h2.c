@@ -398,7 +398,7 @@ static void on_data(void *owner, const char *bytes, size_t length)
 static void on_trailers(void *owner, const char *bytes, size_t length)
 {
     struct stream *stream = owner;
-    if (length > H1_TRAILER_BYTES || !bytes_add(&stream->trailers, bytes, length)) {
+    if (length == 0 || length > H1_TRAILER_BYTES || !bytes_add(&stream->trailers, bytes, length)) {
         stream_close(stream, H2_ENHANCE_YOUR_CALM);
     }
 }
