@@ -804,7 +804,7 @@ out:
         free(p);
     }
     if (!done) {
-        yaml_tree_free(&tree->yaml);
+        yaml_tree_free(tree == NULL ? NULL : &tree->yaml);
         return NULL;
     }
     return &tree->yaml;
