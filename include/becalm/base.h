@@ -2,7 +2,7 @@
 #ifndef BECALM_BASE_H
 #define BECALM_BASE_H
 
-/* What every other header needs: visibility, atomics that C++ can include, assertions, error codes. */
+/* Used by every other header: visibility, atomics that C++ can include, assertions, error codes. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef BECALM_BREAKER_H
 #define BECALM_BREAKER_H
 
-/* Circuit breaker: stops calling what is clearly broken, and finds out when it is not any more.
+/* Circuit breaker: stops calls to a target that is clearly broken, and finds out when it works again.
  *
  *            failure rate or slow-call rate reached
  *   CLOSED ------------------------------------------> OPEN <--------------.
@@ -10,13 +10,13 @@
  *     |  probes below the thresholds                    | open time over   | probes at or above them,
  *     '------------------- HALF_OPEN <------------------'                  | or missing when the lease ends
  *                              '-------------------------------------------'
- *   DISABLED (lets all pass, counts nothing), FORCED_OPEN (refuses all) and METRICS_ONLY (counts, never opens) are
- * entered and left only by becalm_breaker_force().
+ *   DISABLED (lets all calls pass, counts nothing), FORCED_OPEN (refuses all) and METRICS_ONLY (counts, never opens)
+ *   are entered and left only by becalm_breaker_force().
  *
- * Parameters and names are Resilience4j's. What it and others got wrong is settled here: every admission is a permit
- * that ends exactly once; a result from before the last state change is counted but moves nothing; a cancelled probe
- * gives its place back; a half-open episode has a lease, so lost probes can't wedge it; a call counts as slow when it
- * becomes slow, not when it ends; the open time has jitter. Shared by threads without locks. */
+ * Parameters and names are Resilience4j's. Known faults of other breakers are avoided: every admission is a permit
+ * that ends exactly once; a result from before the last state change is counted but changes no state; a cancelled probe
+ * gives its place back; the half-open state has a lease, so lost probes can't block it for ever; a call counts as slow
+ * when it becomes slow, not when it ends; the open time has jitter. Shared by threads without locks. */
 
 #include <becalm/outcome.h>
 #include <becalm/rand.h>
@@ -62,15 +62,15 @@ struct becalm_breaker_policy {
 /* Touch it only through the functions below. */
 struct becalm_breaker {
     BECALM_ATOMIC(uint64_t) word;   /* state, generation, probes left, openings in a row: one CAS moves them together */
-    BECALM_ATOMIC(uint64_t) retest; /* OPEN: when to try again; HALF_OPEN: when the lease ends; and whose generation */
-    BECALM_ATOMIC(uint64_t) tally;  /* what this generation is judged by: probe results, or failures in a row */
+    BECALM_ATOMIC(uint64_t) retest; /* OPEN: when to try again; HALF_OPEN: when the lease ends; and the generation */
+    BECALM_ATOMIC(uint64_t) tally;  /* the results that decide in this generation: of probes, or failures in a row */
     BECALM_ATOMIC(uint64_t) plain_until; /* until which note or instant a plain success may open it; 0: it can not */
     BECALM_ATOMIC(uint64_t) late;        /* results that came after their generation had ended */
-    /* A window follows, with lanes for calls, failed and slow ones. There is no pointer to it, so that processes can
-     * share a breaker in memory that each of them maps elsewhere. */
+    /* A window follows, with lanes for calls, failed calls and slow calls. There is no pointer to it, so that processes
+     * can share a breaker in memory that each of them maps elsewhere. */
 };
 
-/* What an admission hands out and gets back exactly once. */
+/* The admission of one call; it ends exactly once, with becalm_breaker_note(). */
 struct becalm_permit {
     uint32_t generation;
     bool held;
@@ -95,24 +95,25 @@ BECALM_API size_t becalm_breaker_bytes(const struct becalm_breaker_policy *, uin
 BECALM_API struct becalm_breaker *becalm_breaker_init(void *memory, const struct becalm_breaker_policy *,
                                                       uint32_t cells);
 
-/* For memory that another process may have damaged, like a file that processes share: is what lies there a breaker of
- * this very policy, which can be used without harm? The memory is as large and aligned as for init. */
+/* For memory that another process may have damaged, like a file that processes share: does it hold a valid breaker of
+ * this very policy? The memory is as large and aligned as for init. */
 BECALM_API bool becalm_breaker_sound(const void *memory, const struct becalm_breaker_policy *, uint32_t cells,
                                      becalm_ns now);
 
-/* A reload: gives `to`, fresh from init, the state, times and generation of `from`. The window starts anew. A half-open
- * breaker comes over as an open one whose time is over, because its probes report to `from`; one that `to`'s policy
- * switches off stays off. */
+/* A reload: gives `to`, fresh from init, the state, times and generation of `from`. The window starts empty. A
+ * half-open breaker becomes an open one whose time is over, because its probes report to `from`. If `to`'s policy
+ * switches the breaker off, it stays off. */
 BECALM_API void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker *from);
 
-/* May a call be sent? True hands out a permit. Asked last, after every other rule, so that no probe is lost to them. */
+/* May a call be sent? True hands out a permit. Ask the breaker last, after every other rule, so that no other rule
+ * refuses a call that already holds a probe. */
 BECALM_API bool becalm_breaker_admit(struct becalm_breaker *, const struct becalm_breaker_policy *,
                                      const struct becalm_moment *, struct becalm_permit *);
 
 /* Would a call be let through, or is it refused for certain? Takes and moves nothing. */
 BECALM_API bool becalm_breaker_peek(const struct becalm_breaker *, becalm_ns now);
 
-/* Are all probes of a half-open breaker under way, so that the next call would be refused until they are answered? */
+/* Are all probes of a half-open breaker in flight, so that the next call would be refused until they are answered? */
 BECALM_API bool becalm_breaker_probes(const struct becalm_breaker *, becalm_ns now);
 
 /* Does it let everything through: CLOSED, DISABLED or METRICS_ONLY? A retry or hedge needs that; probes are first
@@ -137,7 +138,7 @@ BECALM_API enum becalm_breaker_state becalm_breaker_state(const struct becalm_br
 /* When an open breaker will let a probe through, or a half-open one gives up on its probes; NEVER in other states. */
 BECALM_API becalm_ns becalm_breaker_retest_at(const struct becalm_breaker *);
 
-/* How many results came after their generation had ended, and so moved nothing. */
+/* How many results came after their generation had ended, and so changed no state. */
 BECALM_API uint64_t becalm_breaker_late(const struct becalm_breaker *);
 
 /* The window's sums for display: calls, failed, slow. Probes are not in it. */

@@ -2,13 +2,14 @@
 #ifndef BECALM_BUDGET_H
 #define BECALM_BUDGET_H
 
-/* Retry budgets: what a retry must be paid from. One interface, eight kinds:
+/* Retry budgets: every retry must be paid from one. One interface, eight kinds:
  *
- *   earned       our default. A success earns `share` of a token, a retry costs one, and the token comes back if the
- *                retry succeeds or is never sent. It sustains retries while they work and stops when they don't: while
- *                few of the latest retries were lost a success earns up to five times `share`, while most were half of
- *                it; a dead callee sees 1.0x. Starts with `start`; holds at most max(1, min(10, W/10), W/50) tokens,
- * where W is the number of first attempts in the last 10 s. A retry after a never-sent attempt costs `never_sent_cost`.
+ *   earned       the default. A success earns `share` of a token, a retry costs one token, and the token is refunded if
+ *                the retry succeeds or is never sent. So retries go on while they succeed, and stop when they fail.
+ *                While few of the latest retries were lost, a success earns up to five times `share`; while most were
+ *                lost, half of it. A dead service sees 1.0x. It begins with `start`, and holds at most
+ *                max(1, min(10, W/10), W/50) tokens, where W is the number of first attempts in the last 10 s.
+ *                A retry after an attempt that was never sent costs `never_sent_cost`.
  *   ratio        retries are at most `share` of the first attempts in `window` (SRE book: 10 % over 2 min; Finagle,
  *                Linkerd: plus `min_per_second`); with `of_attempts`, of all attempts (the book's way to count).
  *   tokens       `capacity` tokens, `refill_per_second`, or one `refill_every` so long (a plain token bucket).
@@ -16,7 +17,7 @@
  *   adaptive     retries / first attempts stay below min_share + (max_share - min_share) * success rate.
  *   grpc         gRFC A6: a failure takes a token, a success returns token_ratio; retry while more than half is left.
  *   aws          capacity 500; a retry costs 5, after a timeout 10; its success refunds it, a first success gives 1.
- *   none         everything is allowed, and counted.
+ *   none         every retry is allowed, and counted.
  *
  * Retries and first attempts are always counted in the same unit over the same window. Checking and spending are one
  * atomic step. A budget is shared by all threads that call the target. */
@@ -65,25 +66,25 @@ struct becalm_budget_policy {
 /* Shared. Lives in becalm_budget_bytes() of memory, aligned to 64, because its window depends on the policy. Its
  * policy's numbers may change while it is in use; another kind or window, or a refill of 0, needs a new one. */
 struct becalm_budget {
-    BECALM_ATOMIC(uint64_t) word; /* what the kind decides by: tokens left, instant of fullness, or retries and calls */
-    BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it stands */
-    BECALM_ATOMIC(uint64_t) lost; /* earned: how the latest retries ended, and after what */
+    BECALM_ATOMIC(uint64_t) word; /* by kind: tokens left, the instant at which it is full, or retries and calls */
+    BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it is valid */
+    BECALM_ATOMIC(uint64_t) lost; /* earned: how the latest retries ended, and whether overload preceded them */
     /* A window follows, with lanes for first attempts, retries sent, successful attempts, attempts that ended. There is
      * no pointer to it, so that processes can share a budget in memory that each of them maps elsewhere. */
 };
 
-/* What one take cost; the call that took it ends it with exactly one give. Zeroed: nothing is held. */
+/* The price that one retry paid; the call that took it ends it with exactly one give. Zeroed: nothing is held. */
 struct becalm_spend {
     uint64_t amount;
     becalm_ns taken_at;
     uint32_t cell;
     bool held;
-    bool hard; /* the attempt before it timed out or was rejected: what overload looks like */
+    bool hard; /* the attempt before it timed out or was rejected, which are the signs of overload */
 };
 
 /* How a spend ends. */
 enum becalm_spend_end {
-    BECALM_SPEND_UNUSED, /* the retry was never sent: everything comes back */
+    BECALM_SPEND_UNUSED, /* the retry was never sent: the price is refunded */
     BECALM_SPEND_WON,    /* the retry succeeded: earned and aws refund it */
     BECALM_SPEND_LOST    /* the retry failed or was abandoned */
 };
@@ -94,20 +95,20 @@ BECALM_API void becalm_budget_defaults(struct becalm_budget_policy *, enum becal
 /* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. */
 BECALM_API int becalm_budget_check(const struct becalm_budget_policy *, const char **why);
 
-/* Bytes for one budget, a multiple of 64; 0 if the policy fails its check. `cells` is the number of threads; what is
- * beyond the window's bounds is cut. */
+/* Bytes for one budget, a multiple of 64; 0 if the policy fails its check. `cells` is the number of threads; numbers
+ * beyond the window's bounds are cut to them. */
 BECALM_API size_t becalm_budget_bytes(const struct becalm_budget_policy *, uint32_t cells);
 
 /* Makes a budget in `memory`, which is 64-aligned and of becalm_budget_bytes(). The policy must pass its check. */
 BECALM_API struct becalm_budget *becalm_budget_init(void *memory, const struct becalm_budget_policy *, uint32_t cells);
 
-/* For memory that another process may have damaged, like a file that processes share: is what lies there a budget of
- * this very policy, which can be used without harm? The memory is as large and aligned as for init. */
+/* For memory that another process may have damaged, like a file that processes share: does it hold a valid budget of
+ * this very policy? The memory is as large and aligned as for init. */
 BECALM_API bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *, uint32_t cells,
                                     becalm_ns now);
 
-/* A reload: gives `to`, fresh from init, the fill fraction of `from`. Windows begin anew; calls and retries in progress
- * are not carried, because they end where they began. */
+/* A reload: gives `to`, fresh from init, the fill fraction of `from`. Windows start empty; calls and retries in
+ * progress are not carried, because they end in the budget in which they began. */
 BECALM_API void becalm_budget_carry(struct becalm_budget *to, const struct becalm_budget_policy *to_policy,
                                     const struct becalm_budget *from, const struct becalm_budget_policy *from_policy,
                                     becalm_ns now);
@@ -117,7 +118,7 @@ BECALM_API void becalm_budget_begin(struct becalm_budget *, const struct becalm_
                                     const struct becalm_moment *);
 BECALM_API void becalm_budget_end(struct becalm_budget *, const struct becalm_budget_policy *);
 
-/* An attempt ended. `retried` says that it was a retry or hedge. Comes before the take that it leads to. */
+/* An attempt ended. `retried` says that it was a retry or hedge. Call this before the take for the next retry. */
 BECALM_API void becalm_budget_note(struct becalm_budget *, const struct becalm_budget_policy *,
                                    const struct becalm_moment *, const struct becalm_outcome *, bool retried);
 
@@ -133,13 +134,13 @@ BECALM_API uint64_t becalm_budget_price(const struct becalm_budget_policy *, enu
 BECALM_API void becalm_budget_give(struct becalm_budget *, const struct becalm_budget_policy *,
                                    const struct becalm_moment *, struct becalm_spend *, enum becalm_spend_end);
 
-/* What is left now, in millionths of a retry: earned, tokens, aws: what the tokens pay; grpc: the tokens above half;
- * ratio, adaptive, concurrency: how many more retries there is room for; none: UINT64_MAX. */
+/* What is left now, in millionths of a retry: earned, tokens, aws: what the tokens pay for; grpc: the tokens above
+ * half; ratio, adaptive, concurrency: how many more retries there is room for; none: UINT64_MAX. */
 BECALM_API uint64_t becalm_budget_left(const struct becalm_budget *, const struct becalm_budget_policy *,
                                        becalm_ns now);
 
-/* The most that it may hold now or, of kinds that count, what would be left had no retry been made, for display; and
- * what is left as a share of it, in ppm. */
+/* For display: the most that the budget may hold now or, of kinds that count, what would be left if no retry had been
+ * made; and what is left as a share of that, in ppm. */
 BECALM_API uint64_t becalm_budget_cap(const struct becalm_budget *, const struct becalm_budget_policy *, becalm_ns now);
 BECALM_API uint32_t becalm_budget_fill_ppm(const struct becalm_budget *, const struct becalm_budget_policy *,
                                            becalm_ns now);

@@ -2,9 +2,9 @@
 #ifndef BECALM_CALL_H
 #define BECALM_CALL_H
 
-/* One logical request of a caller, from its beginning to its one end. The call composes everything else: it decides
- * when to send, to wait, to hedge, to give up, and why. It never acts: the driver feeds it events and does what the
- * actions say.
+/* One logical request of a caller, from its beginning to its one end. The call combines budget, breaker, limit and all
+ * other parts: it decides when to send an attempt, wait, hedge or give up, and gives the reason. It never acts: the
+ * driver feeds it events and carries out the actions.
  *
  *   struct becalm_call call;
  *   becalm_call_init(&call, &policy, &target, &request);
@@ -26,15 +26,16 @@ enum becalm_event_kind {
     BECALM_EVENT_BEGIN,  /* the call arrives */
     BECALM_EVENT_SERVE,  /* becalm_queue_next() returned its ticket, or becalm_parking_next() its berth */
     BECALM_EVENT_HEAD,   /* an answer's head has arrived, and nothing has reached the caller yet. With a provisional
-                            outcome it is passed on, and judged by DONE; or as OK, when it goes on for long */
+                            outcome the answer is passed on, and DONE judges the attempt; or it counts as OK, when the
+                            answer goes on for long */
     BECALM_EVENT_DONE,   /* an attempt is over: answered to the end, or failed */
-    BECALM_EVENT_TIMER,  /* wake_at has come; too early does no harm */
+    BECALM_EVENT_TIMER,  /* wake_at has come; a TIMER that is too early does no harm */
     BECALM_EVENT_CANCEL, /* the caller is gone */
-    BECALM_EVENT_LEFT, /* the caller may have gone: what is in flight may still answer it, no retry or hedge is begun */
-    BECALM_EVENT_SENT, /* a request that streams is through to its end: the attempt's time begins */
-    BECALM_EVENT_HELD, /* a failed answer's head has arrived, and the driver keeps it back until it has more of it: HEAD
+    BECALM_EVENT_LEFT, /* the caller may be gone: attempts in flight may still answer it, no retry or hedge is begun */
+    BECALM_EVENT_SENT, /* a streamed request has been sent to its end: the attempt's time begins */
+    BECALM_EVENT_HELD, /* a failed answer's head has arrived, and the driver holds it back until it has more of it: HEAD
                           or DONE comes later, but for the limit the attempt is answered now */
-    BECALM_EVENT_LINE_UP /* after BECALM_DO_LINE_UP, with the lock of its lines */
+    BECALM_EVENT_LINE_UP /* after BECALM_DO_LINE_UP, with the lock of the shared queues held */
 };
 
 struct becalm_event {
@@ -44,15 +45,15 @@ struct becalm_event {
     struct becalm_outcome outcome; /* HEAD, DONE, HELD: what the driver saw */
 };
 
-/* Bits of action.flags. Do them in this order. */
+/* Bits of action.flags. Carry them out in this order. */
 enum becalm_do {
-    BECALM_DO_CANCEL = 1,  /* abandon the attempts in action.cancel; the driver reports them no more */
+    BECALM_DO_CANCEL = 1,  /* abandon the attempts in action.cancel; the driver reports no more events for them */
     BECALM_DO_SEND = 2,    /* send attempt action.attempt to action.host; it may take until action.timeout_at */
     BECALM_DO_ANSWER = 4,  /* pass the answer in action.slot on to the caller as it comes */
     BECALM_DO_FINISH = 8,  /* the call is over, for the reason `why` */
     BECALM_DO_SERVE = 16,  /* a slot of the limit was freed: call becalm_queue_next() until NULL */
     BECALM_DO_PARK = 32,   /* the call was parked: call becalm_parking_next() until NULL */
-    BECALM_DO_LINE_UP = 64 /* it must wait in lines that threads share: take their lock and feed it LINE_UP */
+    BECALM_DO_LINE_UP = 64 /* the call must wait in a queue that threads share: take its lock and feed it LINE_UP */
 };
 
 struct becalm_action {
@@ -61,14 +62,14 @@ struct becalm_action {
     uint32_t cancel;                        /* CANCEL: bit n is slot n */
     uint32_t attempt;                       /* SEND: its number, 0 for the first, unbounded */
     enum becalm_reason why;                 /* the decision in one word */
-    enum becalm_mark_kind mark;             /* ANSWER, FINISH: what to put on the answer */
+    enum becalm_mark_kind mark;             /* ANSWER, FINISH: the mark to write on the answer */
     enum becalm_breaker_state breaker_from; /* a state change that this step made; from == to: none */
     enum becalm_breaker_state breaker_to;
-    struct becalm_wait wait; /* why is BACKOFF or HINT: how the wait was made */
+    struct becalm_wait wait; /* why is BACKOFF or HINT: how the wait was computed */
     bool last_answer;        /* FINISH without ANSWER: give the caller the last real answer, if one was kept */
     uint32_t host;           /* SEND: which host, or BECALM_NO_HOST if the target has none */
-    becalm_ns timeout_at;    /* SEND: tell the callee how much is left until then; the engine keeps the time itself */
-    becalm_ns retry_after;   /* ANSWER, FINISH: what to tell the caller; NEVER: nothing */
+    becalm_ns timeout_at;    /* SEND: tell the service the time left until then; the engine enforces it itself */
+    becalm_ns retry_after;   /* ANSWER, FINISH: the Retry-After for the caller; NEVER: none */
     becalm_ns wake_at;       /* always set: re-arm the call's one timer after every step; BECALM_NEVER for none */
 };
 
@@ -84,25 +85,25 @@ static inline bool becalm_action_moves_breaker(const struct becalm_action *actio
     return action->breaker_from != action->breaker_to;
 }
 
-/* What the engine must know of the request. Zeroed: a request that must not be repeated once sent. */
+/* The request, as far as the engine must know it. Zeroed: a request that must not be repeated once sent. */
 struct becalm_request {
-    becalm_ns deadline_at;   /* the caller's, absolute; 0 or BECALM_NEVER: none */
-    bool idempotent;         /* its method says that doing it twice is safe */
+    becalm_ns deadline_at;   /* the caller's deadline, absolute; 0 or BECALM_NEVER: none */
+    bool idempotent;         /* its method says that executing it twice is safe */
     bool keyed;              /* it carries an idempotency key */
-    bool once;               /* once sent it is never repeated, though method, key and policy would allow it */
+    bool once;               /* once sent it is never repeated, even if method, key and policy would allow it */
     bool not_replayable;     /* its body can be sent only once */
-    bool streams;            /* its body is sent as the caller brings it: until SENT only the caller's own deadline
-                                counts, since a slow caller is not the callee's fault */
-    bool alone;              /* one attempt at a time: neither a hedge nor a retry beside an overdue one, for a driver
-                                that has but one place for its answer or its body */
+    bool streams;            /* its body is sent while the caller is still sending it: until SENT only the caller's own
+                                deadline counts, because a slow caller says nothing about the service */
+    bool alone;              /* one attempt at a time: neither a hedge nor a retry beside an overdue attempt, for a
+                                driver that has room for only one answer or one body */
     bool retry_from_above;   /* it is itself a retry of a layer above */
-    bool attempt_from_above; /* it is an attempt of a layer above that counts them: what goes beside an overdue one is
-                                first for that to send */
+    bool attempt_from_above; /* it is a counted attempt of a layer above: if it is overdue, that layer is the first to
+                                send another attempt beside it */
     struct becalm_queue *queue;     /* this worker's queue at the target's gate; NULL: can't wait */
     uint64_t flow;                  /* which client calls, for the parts that clients share; 0: no client is known */
-    struct becalm_parking *parking; /* this worker's line at the target's restart; NULL: can't wait for a host */
-    bool lines_shared;              /* threads share both under a lock of the driver's; see becalm_call_in_line() */
-    void *owner;                    /* the driver's, for becalm_ticket.owner and becalm_berth.owner */
+    struct becalm_parking *parking; /* this worker's parked calls of the target; NULL: can't wait for a host */
+    bool lines_shared;              /* threads share both under a lock of the driver; see becalm_call_in_line() */
+    void *owner;                    /* for the driver: copied to becalm_ticket.owner and becalm_berth.owner */
 };
 
 /* One attempt in the record. */
@@ -118,7 +119,7 @@ struct becalm_record_attempt {
     becalm_ns took;
 };
 
-/* How the call went and why it ended so; of fixed size, for logs, headers and pages. */
+/* The attempts of a call and why it ended; of fixed size, for logs, headers and pages. */
 struct becalm_record {
     becalm_ns began_at;
     becalm_ns ended_at;
@@ -128,13 +129,13 @@ struct becalm_record {
     uint32_t hedges;
     enum becalm_reason reason; /* why the call ended */
     enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
-    /* The numbers behind the reason: there was `have`, it would have taken `need`. budget_empty: millionths of a retry;
+    /* The numbers behind the reason: `have` was available, `need` was needed. budget_empty: millionths of a retry;
      * deadline, breaker_open, no_host, no_connection: ns; attempts_spent, answers: a count; throttled: ppm; limit,
-     * shed: ns if it waited (`gated`), else attempts in flight, or calls that wait. Both 0 where there is nothing to
-     * say. */
+     * shed: ns if the call waited (`gated`), else attempts in flight, or calls that wait. Both are 0 for other reasons.
+     */
     uint64_t have;
     uint64_t need;
-    struct becalm_record_attempt attempt[BECALM_RECORD_MAX]; /* from `attempts` on they are not set */
+    struct becalm_record_attempt attempt[BECALM_RECORD_MAX]; /* entries from `attempts` on are not set */
 };
 
 /* How many attempts the record has kept, in attempt[0] and so on. */
@@ -143,7 +144,8 @@ static inline uint32_t becalm_record_kept(const struct becalm_record *record)
     return record->attempts < BECALM_RECORD_MAX ? record->attempts : BECALM_RECORD_MAX;
 }
 
-/* Where the record has the attempt of this number. Beyond its room all have the last place, which is the latest's. */
+/* The index of the attempt of this number. All attempts beyond the record's room share the last entry, which describes
+ * the latest of them. */
 static inline uint32_t becalm_record_place(uint32_t number)
 {
     return number < BECALM_RECORD_MAX ? number : BECALM_RECORD_MAX - 1;
@@ -155,45 +157,45 @@ static inline const struct becalm_record_attempt *becalm_record_last(const struc
     return record->attempts == 0 ? NULL : &record->attempt[becalm_record_kept(record) - 1];
 }
 
-/* An attempt in flight. The engine's own. */
+/* An attempt in flight. Private to the engine. */
 struct becalm_live {
     uint32_t number;
     uint32_t host;
     bool hedge;
     bool judged;  /* its head has arrived and was counted; only its end is missing */
-    bool streams; /* the request is not through yet */
-    bool unsent;  /* it waits for a connection in a line of the driver's own */
-    bool overdue; /* limit and breaker have been told that it takes too long, and it may still answer */
-    bool probed;  /* overdue: it tried for the breaker whether the callee is back */
+    bool streams; /* the request is not completely sent yet */
+    bool unsent;  /* it waits for a connection in the driver's own queue */
+    bool overdue; /* limit and breaker have counted a timeout, and it may still be answered */
+    bool probed;  /* overdue: it is the breaker's probe */
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;
     becalm_ns headed_at;           /* of a provisional head: when it came */
-    becalm_ns beside_at;           /* overdue: when another one may be sent beside it; NEVER: none, or not again */
+    becalm_ns beside_at;           /* overdue: when a second attempt may be sent beside it; NEVER: none, or not again */
     struct becalm_permit permit;   /* breaker per attempt only */
     struct becalm_outcome outcome; /* as judged, for its host */
 };
 
-enum becalm_phase { /* the engine's own */
+enum becalm_phase { /* private to the engine */
                     BECALM_PHASE_NEW,
                     BECALM_PHASE_GATED,    /* waits in the gate */
                     BECALM_PHASE_PACED,    /* waits for the client-side rate limit, or for news: becalm_awaits */
                     BECALM_PHASE_PARKED,   /* no host accepts connections: waits for one that does */
-                    BECALM_PHASE_OUTSIDE,  /* must wait, and its driver has not taken the lock of the lines yet */
+                    BECALM_PHASE_OUTSIDE,  /* must wait, and its driver has not taken the lock of the queues yet */
                     BECALM_PHASE_FLYING,   /* one or more attempts are in flight */
                     BECALM_PHASE_WAITING,  /* waits to retry */
                     BECALM_PHASE_ANSWERED, /* the answer is on its way to the caller */
                     BECALM_PHASE_ENDED
 };
 
-enum becalm_awaits { /* PACED: what for; the engine's own */
+enum becalm_awaits { /* PACED: what the call waits for; private to the engine */
                      BECALM_AWAITS_NOTHING,
                      BECALM_AWAITS_PROBE, /* the answer to the breaker's probe */
-                     BECALM_AWAITS_PACE   /* the end of the limit's pacing, by a success of one that it let through */
+                     BECALM_AWAITS_PACE   /* the end of the limit's pacing, by the success of an admitted call */
 };
 
-/* Touch it only through the functions below; `record` may be read at any time. What a call without trouble uses comes
- * first, and what begins with the same value stands together, so that beginning one is a few wide stores. */
+/* Touch it only through the functions below; `record` may be read at any time. Fields that a call without trouble uses
+ * come first, and fields that begin with the same value stand together, so that init is a few wide stores. */
 struct becalm_call {
     const struct becalm_policy *policy;
     const struct becalm_target *target;
@@ -203,17 +205,17 @@ struct becalm_call {
     uint32_t retries; /* retries and hedges decided on */
     enum becalm_awaits awaits;
     enum becalm_reason verdict;    /* ANSWERED: the reason that the end will have */
-    bool unasked;                  /* the latest attempt said that it had been turned away on its way */
+    bool unasked;                  /* a layer below refused the latest attempt: the service itself was not called */
     bool begun;                    /* the budgets count this call as in progress */
     bool answered;                 /* some attempt ended with a real answer, which the driver may have kept */
     bool accepted;                 /* the throttle has counted this call as accepted */
-    bool undecided;                /* the throttle counts this call as one that waits */
+    bool undecided;                /* the throttle counts this call as waiting for its answer */
     bool rate_held;                /* a token of the client-side rate limit is taken and not yet used */
-    bool retried_once;             /* an outcome that may be retried only once was */
-    bool leased;                   /* the retry that waits or flies is paid from the shared budget too */
-    bool probing;                  /* the attempt that is sent next, or flies, asks whether a host is back */
+    bool retried_once;             /* an outcome that may be retried only once was retried */
+    bool leased;                   /* the retry that waits or is in flight is paid from the shared budget too */
+    bool probing;                  /* the attempt that is sent next, or is in flight, probes whether a host is back */
     bool parks;                    /* OUTSIDE: it waits for a host, not in the gate */
-    bool left;                     /* the caller may have gone: nothing is begun for it any more */
+    bool left;                     /* the caller may be gone: no retry or hedge is begun for it any more */
     bool late;                     /* ANSWERED: the head was provisional, so that the caller's deadline still counts */
     enum becalm_outcome_kind last; /* how the latest attempt ended */
     uint32_t answer;               /* ANSWERED: the slot whose answer goes to the caller */
@@ -225,9 +227,9 @@ struct becalm_call {
     becalm_ns deadline_at;
     becalm_ns next_at;     /* PACED, WAITING: when to send; FLYING: when to hedge */
     becalm_ns slow_at;     /* when the call becomes slow; NEVER: it does not, or has */
-    becalm_ns retry_after; /* what to tell the caller; NEVER: nothing */
+    becalm_ns retry_after; /* the Retry-After for the caller; NEVER: none */
     struct becalm_permit permit;
-    struct becalm_spend spend; /* for the retry that waits or flies */
+    struct becalm_spend spend; /* for the retry that waits or is in flight */
     struct becalm_spend service_spend;
     struct becalm_ticket ticket;
     struct becalm_berth berth;
@@ -235,7 +237,7 @@ struct becalm_call {
     struct becalm_live slot[BECALM_SLOTS];
 };
 
-/* Readies a call in the caller's memory. The policy, the target and the request's queue must outlive it. */
+/* Initialises a call in your memory. The policy, the target and the request's queue must outlive it. */
 BECALM_API void becalm_call_init(struct becalm_call *, const struct becalm_policy *, const struct becalm_target *,
                                  const struct becalm_request *);
 
@@ -243,42 +245,41 @@ BECALM_API void becalm_call_init(struct becalm_call *, const struct becalm_polic
  * slots that are not in flight, do nothing. */
 BECALM_API void becalm_call_step(struct becalm_call *, const struct becalm_event *, struct becalm_action *);
 
-/* The request's body turned out to be one that can't be sent again, because it is longer than what the driver keeps:
- * from now on the call is not retried once sent. */
+/* Tells the call that the request's body can't be sent again, for example because it is longer than the driver keeps.
+ * From now on the call is not retried once it is sent. */
 BECALM_API void becalm_call_not_replayable(struct becalm_call *);
 
-/* The request in this slot turned out to be still on its way, as one that streams: until SENT only the caller's own
- * deadline counts for it. Does nothing if its answer has come, or if nothing is in flight there. */
+/* Tells the call that the request in this slot is still being sent, like a streamed request: until SENT only the
+ * caller's own deadline counts for it. Does nothing if its answer has come, or if no attempt is in flight there. */
 BECALM_API void becalm_call_streams(struct becalm_call *, uint32_t slot);
 
-/* All of a request that streams has come, and the driver keeps it: what is sent from now on is timed from its
- * beginning, as any other. What is on its way goes on to be timed from SENT. */
+/* A streamed request has arrived completely, and the driver keeps it: attempts that are sent from now on are timed from
+ * their beginning, as usual. Attempts that are in flight are still timed from SENT. */
 BECALM_API void becalm_call_streamed(struct becalm_call *, becalm_ns now);
 
-/* The attempt in this slot got a connection of its own: its host accepts. True: no host did before, and calls are
- * parked for that: call becalm_parking_next() until NULL, on every worker. Worth telling for fresh connections only. */
+/* The attempt in this slot got a new connection: its host accepts connections. True: no host did before, and calls are
+ * parked for that: call becalm_parking_next() until NULL, on every worker. Only needed for new connections. */
 BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm_ns now);
 
-/* The attempt in this slot goes to this host of the target and not to the one that the action named, say because it
- * needs a connection that leads there. It counts for this one from now on. */
+/* The attempt in this slot goes to this host of the target instead of the one that the action named, say because it
+ * needs a connection that leads there. It counts for this host from now on. */
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
-/* The attempt in this slot waits in a line of the program's own, for a connection that others have or are making:
- * nothing of it has reached its host, nor is about to. At `leave_at`, or at the deadline if that comes before, the call
- * ends with NO_CONNECTION, or goes on without it if other attempts are in flight; it does not count as a timeout of the
- * callee. */
+/* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor
+ * is about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
+ * without this attempt if others are in flight; it does not count as a timeout of the service. */
 BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 
-/* Its turn has come: the attempt's own time begins now, within the deadline. Returns when that will be over, as the
- * action did; for one that did not wait nothing changes. */
+/* The attempt has got its connection: its own time begins now, within the deadline. Returns when that time is over, as
+ * action.timeout_at did. For an attempt that did not wait nothing changes. */
 BECALM_API becalm_ns becalm_call_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
 
 BECALM_API bool becalm_call_ended(const struct becalm_call *);
 
-/* Does it wait in the gate or for a host? With lines that threads share (request.lines_shared) a step of such a call
- * needs their lock, as becalm_queue_next() and becalm_parking_next() do. Only SERVE does not: by then it is out of the
- * line. A call that does not wait needs no lock: where it must, the action says LINE_UP, and the driver feeds that
- * event with the lock held, at once. Whether it waits is known to the thread that it belongs to. */
+/* Does the call wait in the gate or for a host? With queues that threads share (request.lines_shared), hold their lock
+ * to step such a call, as for becalm_queue_next() and becalm_parking_next(). Only SERVE needs no lock: by then the call
+ * is out of the queue. A call that does not wait needs no lock either: if it must wait, the action says LINE_UP, and
+ * the driver takes the lock and feeds that event at once. Ask this from the thread that the call belongs to. */
 BECALM_API bool becalm_call_in_line(const struct becalm_call *);
 
 BECALM_END_DECLS

@@ -2,22 +2,27 @@
 #ifndef BECALM_LIMIT_H
 #define BECALM_LIMIT_H
 
-/* How many attempts may be in flight to a target: sent, and without the head of an answer. From there on an attempt is
- * an answer in progress, which is counted beside and bounded by `max_answers`: a stream that stays open for hours says
- * nothing about how many requests the service can answer in time, and must not keep the others out.
+/* How many attempts may be in flight to a target: sent, and without the head of an answer. From the head on an attempt
+ * is an answer in progress. Answers in progress are counted separately and bounded by `max_answers`: a stream that
+ * stays open for hours says nothing about how many requests the service can answer in time, and must not block others.
  *
- *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer, hangs and long tails do
- *           not: so it counts the share of answers beyond a quarter of their own timeout; three quarters of at least 20
- *           halve what is in flight, unless a few are quick, or answers took as long when a quarter as many were in
- *           flight: then the service is slow by nature, and that latency becomes the reference. So it does when two
- * cuts did not shorten the answers, and they are undone. aimd    for a single caller: cut by half after five timeouts
- * in a row and no success for a quarter of the timeout, at most every 500 ms, and not by a timeout if something that
- * was sent later has succeeded. Quick answers bring it back by one slot each to what it was before the cuts. At one
- * slot it paces by probability. fixed   `max`, always. none    counts only.
+ *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer; hangs and long tails do
+ *           not. So it counts the share of answers that take longer than a quarter of their own timeout. If these are
+ *           three quarters of at least 20 answers, the limit is cut to half of the number in flight. It is not cut if a
+ *           few answers are quick, or if answers took as long when a quarter as many were in flight: then the service
+ *           is slow by nature, and that latency becomes the reference. If two cuts did not shorten the answers, they
+ *           are undone, and the latency becomes the reference as well.
+ *   aimd    for a single caller. Five timeouts in a row, with no success for a quarter of the timeout, cut the limit by
+ *           half, at most every 500 ms. A timeout does not count if an attempt that was sent later has succeeded. Quick
+ *           answers raise the limit by one slot each, up to its value before the cuts. At one slot it paces: it admits
+ *           attempts with a probability.
+ *   fixed   `max`, always.
+ *   none    counts only.
  *
- * slots and aimd start wide and grow only while half is used. slots judges only the answers of attempts that were sent
- * after its last cut. All in integers. Shared by threads without locks: the number in flight is exact; the evidence may
- * lose or misplace a note when threads collide, and the next twenty notes make up for it. */
+ * slots and aimd start high and grow only while half of the limit is used. slots judges only the answers of attempts
+ * that were sent after its last cut. All arithmetic is in integers. Shared by threads without locks: the number in
+ * flight is exact; the statistics may lose or misplace a note when threads collide, and the next twenty notes make up
+ * for it. */
 
 #include <becalm/outcome.h>
 #include <becalm/rand.h>
@@ -45,27 +50,28 @@ struct becalm_limit {
     /* slots: sum of the answered notes' latencies in this epoch, us; aimd: latency of that of ok_sent_at, ns */
     BECALM_ATOMIC(uint64_t) latency;
     BECALM_ATOMIC(uint64_t) last_cut_at;
-    BECALM_ATOMIC(uint64_t) previous;   /* mean latency before the last cut of a series, us; 0: none */
-    BECALM_ATOMIC(uint64_t) undo_one;   /* units before the last cut of a series */
-    BECALM_ATOMIC(uint64_t) undo_two;   /* units before the cut before that */
-    BECALM_ATOMIC(uint64_t) ok_sent_at; /* when the latest of those that succeeded was sent, as last_ok_at */
-    BECALM_ATOMIC(uint64_t) well;       /* aimd: units in use before a series of cuts, and how it stands */
-    BECALM_ATOMIC(uint64_t) units;      /* the limit now */
-    BECALM_ATOMIC(uint64_t) evidence;   /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
+    BECALM_ATOMIC(uint64_t) previous; /* mean latency before the last cut of a series, us; 0: none */
+    BECALM_ATOMIC(uint64_t) undo_one; /* units before the last cut of a series */
+    BECALM_ATOMIC(uint64_t) undo_two; /* units before the cut before that */
+    BECALM_ATOMIC(uint64_t)
+    ok_sent_at;                       /* of all successful attempts, when the one sent latest was sent; as last_ok_at */
+    BECALM_ATOMIC(uint64_t) well;     /* aimd: units in use before a series of cuts, and the state of the series */
+    BECALM_ATOMIC(uint64_t) units;    /* the limit now */
+    BECALM_ATOMIC(uint64_t) evidence; /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
     BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
-    BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, to what last_ok_at is kept to */
-    BECALM_ATOMIC(uint64_t) ghosts;     /* slots: given up since then; the service may still work on them */
-    BECALM_ATOMIC(uint64_t) hung;       /* aimd: in flight since before the service went away: they hold no slot */
+    BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, as exact as last_ok_at */
+    BECALM_ATOMIC(uint64_t) ghosts;     /* slots: attempts given up since then; the service may still work on them */
+    BECALM_ATOMIC(uint64_t) hung;       /* aimd: attempts from before the service went away: they hold no slot */
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
-    BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that in the end ask whether it is back; 0: it is not away */
-    /* aimd: when what is usual was last looked at; slots: when the latest attempt that was alone in flight was sent */
+    BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */
+    /* aimd: when `usual` last took a sample; slots: when the latest attempt that was alone in flight was sent */
     BECALM_ATOMIC(uint64_t) seen_at;
     BECALM_ATOMIC(uint64_t) usual; /* aimd: {latency of successes, us:36, share of timeouts, ppm:20, samples:8} */
-    /* slots: by how many were in flight when an attempt was sent, in powers of two: {sum of latencies, us:48, slow:8,
-     * notes:8}. */
+    /* slots: a row for each power of two of the number in flight when an attempt was sent: {sum of latencies, us:48,
+     * slow:8, notes:8}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];
 };
 
@@ -88,7 +94,7 @@ BECALM_API int becalm_limit_check(const struct becalm_limit_policy *, const char
 
 BECALM_API void becalm_limit_init(struct becalm_limit *, const struct becalm_limit_policy *);
 
-/* A reload: gives `to`, fresh from init, the limit, reference, pace and times of `from`. What is in flight stays with
+/* A reload: gives `to`, fresh from init, the limit, reference, pace and times of `from`. Attempts in flight stay with
  * `from`: a slot is given back to the object that handed it out. */
 BECALM_API void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_policy *to_policy,
                                    const struct becalm_limit *from, const struct becalm_limit_policy *from_policy);
@@ -98,8 +104,8 @@ BECALM_API void becalm_limit_carry(struct becalm_limit *to, const struct becalm_
 BECALM_API bool becalm_limit_admit(struct becalm_limit *, const struct becalm_limit_policy *,
                                    const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
 
-/* The same for a call that probes a breaker which is not closed: it is not paced. The breaker lets few enough through,
- * and pacing would only keep it from finding out. */
+/* The same for a call that is the probe of a breaker: it is not paced. The breaker lets few enough calls through, and
+ * pacing would only delay its probes. */
 BECALM_API bool becalm_limit_probe(struct becalm_limit *, const struct becalm_limit_policy *,
                                    const struct becalm_moment *, becalm_ns timeout, struct becalm_slot *);
 
@@ -111,9 +117,9 @@ BECALM_API void becalm_limit_sent(struct becalm_limit *, struct becalm_slot *, b
 BECALM_API void becalm_limit_note(struct becalm_limit *, const struct becalm_limit_policy *,
                                   const struct becalm_moment *, struct becalm_slot *, enum becalm_evidence);
 
-/* The attempt was turned away at once, further down (becalm_mark_unasked()): a lower layer paces already, and does
- * not hang. Ends the pacing here: with a pace at each layer of a chain, the product of them all would reach the bottom.
- */
+/* A layer further down refused the attempt at once (becalm_mark_unasked()): that layer paces already, and does not
+ * hang. Ends the pacing here: if each layer of a chain paced, only the product of all their probabilities would reach
+ * the last service. */
 BECALM_API void becalm_limit_turned_away(struct becalm_limit *);
 
 /* The head of the answer has come, and its body has not ended: from now on the attempt is an answer in progress, and
@@ -128,8 +134,8 @@ BECALM_API void becalm_limit_give(struct becalm_limit *, struct becalm_slot *);
 BECALM_API uint32_t becalm_limit_now(const struct becalm_limit *, const struct becalm_limit_policy *);
 BECALM_API uint32_t becalm_limit_in_flight(const struct becalm_limit *);
 
-/* Was nothing cut for a minute, and for four timeouts of an attempt that may take `timeout`? Then nothing says that the
- * callee has too much to do. A limit that does not adapt is always calm. */
+/* Was the limit not cut for a minute, and for four times `timeout`? Then there is no sign that the service is
+ * overloaded. A limit that does not adapt is always calm. */
 BECALM_API bool becalm_limit_calm(const struct becalm_limit *, becalm_ns timeout, becalm_ns now);
 
 /* Answers in progress; and whether they, with the attempts in flight, have reached `max_answers`. */

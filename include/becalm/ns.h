@@ -52,11 +52,12 @@ static inline becalm_ns becalm_ns_max(becalm_ns a, becalm_ns b)
  * whatever the ratio, and a denominator of 0 gives NEVER. */
 BECALM_API becalm_ns becalm_ns_scale(becalm_ns d, uint32_t numerator, uint32_t denominator);
 
-/* One event's share of the outside world, the same for every object that the event touches. */
+/* The inputs from outside that an event brings; the same for every object that the event touches. */
 struct becalm_moment {
     becalm_ns now;   /* monotonic, read once per wake-up by the driver */
-    uint64_t random; /* 64 fresh bits, also a counter's: every draw mixes them. What draws nothing ignores them */
-    uint32_t cell;   /* which statistics cell to touch: a hint, usually the worker's number; any value is right */
+    uint64_t random; /* 64 fresh bits; a counter will do, because every draw mixes them. Steps without a draw ignore it
+                      */
+    uint32_t cell;   /* which statistics cell to touch: a hint, usually the worker's number; any value is correct */
 };
 
 BECALM_END_DECLS

@@ -2,8 +2,8 @@
 #ifndef BECALM_OUTCOME_H
 #define BECALM_OUTCOME_H
 
-/* How an attempt ended, in the engine's words. Hosts translate (HTTP statuses, libcurl codes, exit codes); the table
- * below says, once and for all, what each word means to each concept. */
+/* How an attempt ended, in the engine's words. Drivers translate HTTP statuses, libcurl codes and exit codes into them;
+ * the table below says what each word means to the breaker, the limit and so on. */
 
 #include <becalm/ns.h>
 
@@ -13,9 +13,9 @@ BECALM_BEGIN_DECLS
 enum becalm_retry_rule {
     BECALM_RETRY_NEVER,
     BECALM_RETRY_ANY,        /* any method: the request was never sent */
-    BECALM_RETRY_IDEMPOTENT, /* if doing it twice is safe */
+    BECALM_RETRY_IDEMPOTENT, /* if executing the request twice is safe */
     BECALM_RETRY_ONCE,       /* idempotent, and once only */
-    BECALM_RETRY_IF_TIME,    /* idempotent, and only if what is left is at least what this attempt took */
+    BECALM_RETRY_IF_TIME,    /* idempotent, and only if at least as much time is left as this attempt took */
     BECALM_RETRY_WITH_KEY    /* with an idempotency key */
 };
 
@@ -31,7 +31,7 @@ enum becalm_evidence { /* for the limit */
                        BECALM_EVIDENCE_SUCCESS,
                        BECALM_EVIDENCE_TIMEOUT,
                        BECALM_EVIDENCE_GIVEN_UP /* the caller waits no longer; not in the table below, because the
-                                                   loser of a hedge is cancelled as well and says nothing */
+                                                   loser of a hedge is also cancelled and is no evidence */
 };
 
 enum becalm_health { /* for the host, see outlier.h */
@@ -49,8 +49,8 @@ enum becalm_acceptance { /* for the throttle */
 
 /* clang-format off */
 /* X(name, word, listed, retry, earns, verdict, evidence, health, acceptance, sentence)
- * listed: in retryOn by default. earns: deposits into the budgets that successes pay into, and refunds the retry that
- * brought it. The rest: one of the enums above. */
+ * listed: in retryOn by default. earns: deposits into the budgets that successes pay into, and refunds the price of the
+ * retry that ended so. The rest: one of the enums above. */
 #define BECALM_OUTCOMES(X) \
     X(BECALM_OUTCOME_OK,          "ok",          no,  NEVER,      yes, OK,      SUCCESS, OK,       YES,   \
       "answered with success (1xx to 3xx)") \
@@ -127,7 +127,7 @@ enum becalm_mark_kind {
 /* Does the policy list this outcome? A driver that knows more than the kind (a status number) may say so. */
 enum becalm_listed { BECALM_LISTED_BY_KIND, BECALM_LISTED_YES, BECALM_LISTED_NO };
 
-/* What the driver saw. Zeroed, it is a plain success. */
+/* How an attempt ended, as the driver saw it. Zeroed, it is a plain success. */
 struct becalm_outcome {
     enum becalm_outcome_kind kind;
     enum becalm_listed listed;
@@ -136,12 +136,12 @@ struct becalm_outcome {
     bool delivered; /* a byte of the answer has reached the caller, so nothing can be taken back */
     bool safe;     /* the policy named this very failure as one after which any request may be repeated (a gRPC code) */
     bool has_hint; /* the server said how long to wait (Retry-After, grpc-retry-pushback-ms) */
-    bool own_hint; /* the hint is meant for this caller, not for all callers of the host: a rate limit (429). A driver
-                      whose calls are all one client's leaves it false */
-    bool provisional; /* HEAD of an OK: the head is good, but only the end will tell how it went (a gRPC status) */
-    bool no_listener; /* REFUSED because no process listens at that host: if none does, the call may wait, see restart.h
-                       */
-    becalm_ns hint;   /* that long */
+    bool own_hint; /* the hint is meant for this client, not for all clients of the host: a rate limit (429). A driver
+                      whose calls all belong to one client leaves it false */
+    bool provisional; /* HEAD of an OK: the head is good, but only the end says whether it succeeded (a gRPC status) */
+    bool no_listener; /* REFUSED because no process listens at that host: if no host has one, the call may wait, see
+                         restart.h */
+    becalm_ns hint;   /* has_hint: how long to wait */
     uint32_t status;  /* the driver's own number (HTTP status, exit code); 0: there was no answer */
 };
 

@@ -20,12 +20,13 @@ BECALM_BEGIN_DECLS
 
 #define BECALM_RETRIES_MAX 1000u
 
-/* What an attempt's timeout is. Where it is not exact, attempt_timeout is the least time after which an answer is
- * overdue (see due.h): limit and breaker hear of that, and the attempt goes on. */
+/* The kind of an attempt's timeout. Where it is not exact, attempt_timeout is the minimum time after which an attempt
+ * is overdue (see due.h): limit and breaker then count a timeout, and the attempt goes on. */
 enum becalm_timeout_kind {
-    BECALM_TIMEOUT_EXACT,   /* an attempt is cut there */
-    BECALM_TIMEOUT_LEARNED, /* a retry may be sent beside what is overdue, and an open breaker ends it at twice that */
-    BECALM_TIMEOUT_NONE     /* only the deadline ends an attempt, and nothing is sent beside it */
+    BECALM_TIMEOUT_EXACT,   /* an attempt is cut at attempt_timeout */
+    BECALM_TIMEOUT_LEARNED, /* a retry may be sent beside an overdue attempt; an open breaker ends it at twice the time
+                             */
+    BECALM_TIMEOUT_NONE     /* only the deadline ends an attempt, and no second attempt is sent beside it */
 };
 
 struct becalm_policy {
@@ -35,7 +36,7 @@ struct becalm_policy {
     becalm_ns deadline;                    /* 16 s, of the whole call, until the answer's head; NEVER for none */
     uint32_t retry_on;                     /* a set of BECALM_OUTCOME_BIT() */
     bool idempotent;                       /* true: every call of this target may be repeated */
-    bool shadow;                           /* count what would have been done, and do nothing */
+    bool shadow;                           /* count the decisions, but refuse and retry nothing */
     struct becalm_backoff_policy backoff;
     struct becalm_budget_policy budget;
     struct becalm_budget_policy service_budget; /* used when the target has a second budget */
@@ -47,13 +48,13 @@ struct becalm_policy {
     struct becalm_hedge_policy hedge;
     struct becalm_outlier_policy outlier;
     struct becalm_restart_policy restart;
-    struct becalm_lease_policy lease; /* of the shared budget; enabled: a retry needs that as well */
+    struct becalm_lease_policy lease; /* the shared budget; if enabled, it must pay for a retry as well */
 };
 
 BECALM_API void becalm_policy_defaults(struct becalm_policy *);
 
-/* What is wrong with a policy: the part, and a sentence that begins with the name of its field. Both are constants,
- * to be printed one after the other: "backoff cap must be at least base". */
+/* An error in a policy: the part, and a sentence that begins with the name of its field. Both are constants. Print
+ * them one after the other: "backoff cap must be at least base". */
 struct becalm_complaint {
     const char *part;     /* "backoff"; "" for the fields above */
     const char *sentence; /* "cap must be at least base" */

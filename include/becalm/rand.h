@@ -20,8 +20,8 @@ enum becalm_lane {
     BECALM_LANE_PICK_OTHER, /* second choice of a host */
     BECALM_LANE_SAMPLE,     /* which attempts the latency sketch takes */
     BECALM_LANE_SHED,       /* load shedding by CPU share */
-    BECALM_LANE_INSTANCE,   /* who asks for a lease */
-    BECALM_LANE_ASK,        /* when to ask again */
+    BECALM_LANE_INSTANCE,   /* the name of an instance that asks for a lease */
+    BECALM_LANE_ASK,        /* when to ask the store again */
     BECALM_LANE_TURN,       /* which worker's turn it is at a gate */
     BECALM_LANE_BESIDE      /* when a layer of a chain sends another attempt beside an overdue one */
 };
@@ -39,7 +39,7 @@ BECALM_API uint64_t becalm_rand_between(uint64_t random, uint64_t low, uint64_t 
 /* True with probability ppm / 1,000,000. 0 is never, 1,000,000 and more is always. */
 BECALM_API bool becalm_rand_chance(uint64_t random, uint32_t ppm);
 
-/* A generator for hosts, tests and simulations: SplitMix64. *state is any seed, also 0. Not for secrets. */
+/* A generator for drivers, tests and simulations: SplitMix64. *state is any seed, also 0. Not for secrets. */
 BECALM_API uint64_t becalm_rand_next(uint64_t *state);
 
 BECALM_END_DECLS

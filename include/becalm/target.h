@@ -2,9 +2,9 @@
 #ifndef BECALM_TARGET_H
 #define BECALM_TARGET_H
 
-/* What all calls to one target share: its budget, breaker, limit and so on. A part that is NULL is off. Usually made in
- * one piece by becalm_target_init(); but the parts are ordinary objects, so an endpoint may borrow its service's limit,
- * or have the service's budget as its second one (then a retry needs both). */
+/* The state that all calls to one target share: its budget, breaker, limit and so on. A part that is NULL is off.
+ * Usually becalm_target_init() makes all parts in one piece. But they are ordinary objects, so an endpoint may borrow
+ * its service's limit, or have the service's budget as its second one (then both must pay for a retry). */
 
 #include <becalm/due.h>
 #include <becalm/losses.h>
@@ -16,8 +16,8 @@ BECALM_BEGIN_DECLS
 struct becalm_target {
     struct becalm_budget *budget;
     struct becalm_budget *service_budget; /* the second level; NULL: none */
-    struct becalm_losses *losses;         /* which clients lose the retries of `budget`, and of `service_budget`: no */
-    struct becalm_losses *service_losses; /* client may have them all; NULL: clients are not told apart */
+    struct becalm_losses *losses;         /* which clients lose the retries of `budget`, so that no client takes all; */
+    struct becalm_losses *service_losses; /* the same for `service_budget`. NULL: clients are not told apart */
     struct becalm_breaker *breaker;
     struct becalm_throttle *throttle;
     struct becalm_rate *rate;
@@ -25,15 +25,14 @@ struct becalm_target {
     struct becalm_gate *gate;
     struct becalm_hedge *hedge;
     struct becalm_sketch *sketch;
-    struct becalm_due *due; /* NULL: policy.timeout_kind is not asked, and attempt_timeout is exact */
+    struct becalm_due *due; /* NULL: policy.timeout_kind is ignored, and attempt_timeout is exact */
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
-    struct becalm_restart *restart; /* the service's: its endpoints share it, as they share its hosts */
+    struct becalm_restart *restart; /* belongs to the service: its endpoints share it, as they share its hosts */
     struct becalm_lease *lease;     /* the shared budget: the driver has to ask its store, see lease.h; NULL: none */
 };
 
-/* After how long an attempt is given up; or, where that is learned (`due`), after how long its answer is overdue now.
- */
+/* The time after which an attempt is given up; or, where the timeout is learned (`due`), after which it is overdue. */
 static inline becalm_ns becalm_target_timeout(const struct becalm_target *target, const struct becalm_policy *policy)
 {
     return target->due == NULL ? policy->attempt_timeout : becalm_due_time(target->due, policy->attempt_timeout);
@@ -48,9 +47,8 @@ BECALM_API int becalm_target_init(struct becalm_target *, void *memory, const st
                                   uint32_t cells);
 
 /* A reload: gives `to`, fresh from init, the fill, state and times of `from`: budget, breaker, limit, gate, rate, mark,
- * hedge and due. Windows start anew, and so do throttle, sketch and lease. Hosts and restart keep theirs if the number
- * of hosts is the same.
- */
+ * hedge and due. Windows, throttle, sketch and lease start empty. Hosts and restart keep their state if the number of
+ * hosts is the same. */
 BECALM_API void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *to_policy,
                                     const struct becalm_target *from, const struct becalm_policy *from_policy,
                                     becalm_ns now);
