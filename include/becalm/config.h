@@ -2,8 +2,8 @@
 #ifndef BECALM_CONFIG_H
 #define BECALM_CONFIG_H
 
-/* The policy file: one file says how every service retries. Loading it never half succeeds: either there is a config,
- * or there are diagnostics that say where, what, and what would be right. docs/policy.md explains the keys,
+/* The policy file: one file says how every service retries. Loading succeeds completely or not at all: the result is a
+ * config, or diagnostics that give the place, the error and the correction. docs/policy.md explains the keys,
  * becalm.yaml(5) lists them. */
 
 #include <becalm/http.h>
@@ -29,7 +29,7 @@ struct becalm_diag {
 /* The caller's list. Zero it before the first use; no destructor. */
 struct becalm_diags {
     uint32_t count;  /* entries in `diag` */
-    uint32_t errors; /* of all, also those that found no place */
+    uint32_t errors; /* of all findings, also those beyond BECALM_DIAGS_MAX */
     uint32_t warnings;
     uint32_t notes;
     struct becalm_diag diag[BECALM_DIAGS_MAX];
@@ -52,7 +52,7 @@ enum becalm_log_level { BECALM_LOG_ERROR, BECALM_LOG_WARN, BECALM_LOG_INFO, BECA
 enum becalm_log_format { BECALM_LOG_TEXT, BECALM_LOG_JSON };
 enum becalm_log_access { BECALM_ACCESS_OFF, BECALM_ACCESS_JSON, BECALM_ACCESS_COMBINED };
 
-/* Which fields tell hosts about the client: of a sidecar's clients none, of a gateway's all. */
+/* Which header fields tell hosts about the client. AUTO: none from a sidecar, all from a gateway. */
 enum becalm_forwarded {
     BECALM_FORWARDED_AUTO,
     BECALM_FORWARDED_ALL,
@@ -61,7 +61,8 @@ enum becalm_forwarded {
     BECALM_FORWARDED_OFF
 };
 
-/* Fields by whose ids a sidecar joins its program's calls to the requests that the program got; a bit each. */
+/* Header fields whose ids a sidecar uses to join its program's outgoing calls to the program's incoming requests; a bit
+ * each. */
 enum becalm_join {
     BECALM_JOIN_TRACEPARENT = 1 << 0,
     BECALM_JOIN_B3 = 1 << 1,
@@ -93,13 +94,14 @@ enum becalm_listener_role { BECALM_LISTENER_ROLE_AUTO, BECALM_LISTENER_ROLE_GATE
 #define BECALM_LISTENER_SHARED  UINT32_MAX
 #define BECALM_HEADER_BYTES_MAX (64u * 1024) /* of maxHeaderBytes: the buffers of the gateway hold no larger head */
 
-/* One address that clients come in by. */
-/* Whether requests for hosts that no service names may be passed on there: auto is for the program beside a sidecar. */
+/* May requests for hosts that no service names be passed on from this listener? AUTO: for the program beside a sidecar.
+ */
 enum becalm_listener_unlisted { BECALM_UNLISTED_AUTO, BECALM_UNLISTED_PASS, BECALM_UNLISTED_REFUSE };
 
+/* One address at which the gateway accepts connections of clients. */
 struct becalm_listener {
     const char *address; /* "127.0.0.1:8080", "unix:/path" */
-    const char *file;    /* that it stands in; NULL: nowhere */
+    const char *file;    /* the policy file that has it; NULL: none */
     uint32_t line;       /* of its `tls`, else of itself */
     uint32_t column;
     enum becalm_listener_role role_written;
@@ -111,36 +113,37 @@ struct becalm_listener {
     struct becalm_file client_ca; /* the authority that signs the certificates of clients */
     enum becalm_client_auth client_auth;
     enum becalm_tls_version min_version;
-    bool strict_sni; /* a client that asks for no name, or for one that no certificate has, is turned away */
-    struct becalm_file ticket_keys; /* none: random ones, of this process */
-    bool h1;                        /* what it speaks */
-    bool h2;                        /* to clients that begin with its preface */
-    bool proxy_protocol;            /* each connection begins with a header that says whose it is */
+    bool strict_sni; /* a client that asks for no name, or for a name that no certificate has, is refused */
+    struct becalm_file ticket_keys; /* none: random keys of this process */
+    bool h1;                        /* it speaks HTTP/1 */
+    bool h2;                        /* it speaks HTTP/2, to clients that begin with its preface */
+    bool proxy_protocol;            /* each connection begins with a header that names the client's address */
     enum becalm_listener_unlisted unlisted_written;
     bool passes_unlisted; /* services with `unlisted` are found by it */
 };
 
-/* What is spoken with a service's hosts. */
+/* The protocol of connections to a service's hosts. */
 enum becalm_protocol {
-    BECALM_PROTOCOL_AUTO, /* with TLS what the host chooses by ALPN, without HTTP/1 */
+    BECALM_PROTOCOL_AUTO, /* with TLS the host's choice by ALPN, without TLS HTTP/1 */
     BECALM_PROTOCOL_H1,
     BECALM_PROTOCOL_H2 /* without TLS by prior knowledge */
 };
 
-/* What a connection to a service's host begins with, before TLS: whose it is. Each then belongs to one client. */
+/* The header that a connection to a service's host begins with, before TLS. It names the client, so each connection
+ * belongs to one client. */
 enum becalm_introduction {
     BECALM_INTRODUCTION_NONE,
     BECALM_INTRODUCTION_V1, /* the PROXY protocol, as a line of text */
     BECALM_INTRODUCTION_V2  /* and in binary */
 };
 
-/* How a service's hosts are called by TLS. */
+/* TLS to a service's hosts. */
 struct becalm_host_tls {
     bool enabled;
     uint32_t line; /* of `tls`, or of the first https:// */
     uint32_t column;
     const char *server_name; /* NULL: the host's name */
-    struct becalm_file ca;   /* none: those of the system */
+    struct becalm_file ca;   /* none: the authorities of the system */
     struct becalm_file cert; /* our own, for a host that asks for a client certificate */
     struct becalm_file key;
     enum becalm_tls_verify verify;
@@ -160,7 +163,7 @@ struct becalm_store {
     struct becalm_host_tls tls; /* with rediss:// */
 };
 
-/* What becomes of a call whose key is in a store that does not answer. */
+/* What to do with a call while the shared store of keys does not answer. */
 enum becalm_keys_away {
     BECALM_KEYS_AWAY_AUTO,   /* an enforced key is refused, any other is local */
     BECALM_KEYS_AWAY_REFUSE, /* 503 */
@@ -171,20 +174,20 @@ enum becalm_keys_away {
 /* Idempotency keys that all gateways of a fleet keep together. */
 struct becalm_keys {
     bool shared;                     /* in the Redis of `store` */
-    struct becalm_file secret_file;  /* there, if they are shared */
-    struct becalm_file encrypt_file; /* none: answers are kept as they are */
+    struct becalm_file secret_file;  /* set if they are shared */
+    struct becalm_file encrypt_file; /* none: answers are stored without encryption */
     uint64_t max_answer;
     becalm_ns timeout;
     becalm_ns lease;
-    uint32_t replicas; /* so many have an enforced key before its call is made */
-    bool fence;        /* hosts are told which beginning of its key a call is */
+    uint32_t replicas; /* so many replicas must have an enforced key before its call is sent */
+    bool fence;        /* send hosts a number that grows each time a call begins the key */
     enum becalm_keys_away away;
 };
 
 /* Whose traceparent is continued; for all others a new trace begins. */
 enum becalm_trace_parent { BECALM_TRACE_PARENT_ALL, BECALM_TRACE_PARENT_TRUSTED, BECALM_TRACE_PARENT_NONE };
 
-/* Where the spans of calls and attempts go, and whose. */
+/* Tracing: the collector that gets spans of calls and attempts, and which calls are traced. */
 struct becalm_tracing {
     const char *endpoint; /* the URL of a collector that takes OTLP over HTTP; NULL: there is none */
     uint32_t line;        /* of it */
@@ -220,7 +223,7 @@ BECALM_API void becalm_config_free(struct becalm_config *);
 #define BECALM_LISTEN_DEFAULT "127.0.0.1:8080"
 #define BECALM_ADMIN_DEFAULT  "127.0.0.1:9900"
 
-/* What concerns the gateway as a whole. Lists end with NULL. */
+/* Settings of the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
     const char *const *listen;               /* addresses: "127.0.0.1:8080", "unix:/path" */
     const struct becalm_listener *listeners; /* the same, with what is spoken there */
@@ -236,8 +239,8 @@ struct becalm_settings {
         *trust_by_role[2]; /* the same for listeners of either role, which differ if the policy does not say */
     enum becalm_forwarded forwarded;
     uint32_t join;          /* bits of enum becalm_join: by which ids calls are joined to requests; 0: by none */
-    const char *client_key; /* "header:NAME": whose calls those of trusted peers are; "certificate": the first name of
-                             * a peer's; NULL: their address says */
+    const char *client_key; /* how clients are told apart: "header:NAME", a header field of trusted peers;
+                             * "certificate": the first name of a peer's certificate; NULL: by address */
     enum becalm_log_level log_level;
     enum becalm_log_format log_format;
     enum becalm_log_access log_access;
@@ -294,9 +297,9 @@ BECALM_API const struct becalm_service *becalm_config_find(const struct becalm_c
 enum becalm_budget_level { BECALM_LEVEL_ENDPOINT, BECALM_LEVEL_SERVICE, BECALM_LEVEL_BOTH };
 enum becalm_key_rule {
     BECALM_KEY_OPTIONAL, /* a key allows retries */
-    BECALM_KEY_REQUIRED, /* and nothing goes without one: the service knows keys */
-    BECALM_KEY_OFF,      /* a key says nothing */
-    BECALM_KEY_ENFORCED  /* the service does not know keys: a gateway lets each through once */
+    BECALM_KEY_REQUIRED, /* and requests without a key are refused: the service knows keys */
+    BECALM_KEY_OFF,      /* keys are ignored */
+    BECALM_KEY_ENFORCED  /* the service does not know keys: the gateway sends the request of each key once */
 };
 
 /* Which requests belong to a service or endpoint. NULL: any. At most one of prefix, start and path is there. */
@@ -312,23 +315,23 @@ struct becalm_match {
     const struct becalm_match *next; /* a request may fit this one instead; NULL: there is no other */
 };
 
-/* When something else is answered in place of a service that can't; a bit each. */
+/* When a fallback answers in place of the service; a bit each. */
 enum becalm_fallback_on {
     BECALM_FALLBACK_OPEN = 1 << 0,   /* its breaker is open */
-    BECALM_FALLBACK_SHED = 1 << 1,   /* the call was turned away here, by limit, gate or throttle */
-    BECALM_FALLBACK_FAILED = 1 << 2, /* nothing is left to try */
+    BECALM_FALLBACK_SHED = 1 << 1,   /* limit, gate or throttle refused the call */
+    BECALM_FALLBACK_FAILED = 1 << 2, /* the call has failed, and no retry is left */
     BECALM_FALLBACK_ALL = (1 << 3) - 1
 };
 struct becalm_fallback {
     uint32_t on;
-    const char *service;        /* who is asked instead; NULL: nobody */
-    uint32_t status;            /* of an answer that stands in the policy; 0: there is none */
-    const char *const *headers; /* of it, "name: value"; ends with NULL */
+    const char *service;        /* the service that is called instead; NULL: none */
+    uint32_t status;            /* of the fixed answer in the policy; 0: there is none */
+    const char *const *headers; /* of that answer, "name: value"; ends with NULL */
     const char *const *fields;  /* the same as name, value, name, value; ends with NULL */
     const char *body;           /* NULL: none */
 };
 
-/* What is the same for a service and an endpoint. */
+/* The rules of a service or of an endpoint. */
 struct becalm_rules {
     struct becalm_policy policy; /* as written; becalm_rules_policy() makes it ready for the engine */
     struct becalm_retry_on retry_on;
@@ -338,13 +341,13 @@ struct becalm_rules {
     enum becalm_key_rule key;
     const char
         *key_scope; /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
-    bool expect_continue; /* a POST that may not be repeated asks its host whether it wants the body, and waits for that
-                           */
-    bool replay;          /* a body is kept, so that it can be sent again; false: it streams from its first byte */
+    bool expect_continue; /* a POST that may not be repeated is sent with Expect: 100-continue, and its body only when
+                             the host asks for it */
+    bool replay;          /* a body is kept, so that it can be sent again; false: it is streamed from its first byte */
     bool auto_limit;      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
     struct becalm_fallback fallback;
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
-    /* The service's, for `level: service` and `both`; NULL in `defaults:`. */
+    /* The service's budget, for `level: service` and `both`; NULL in `defaults:`. */
     const struct becalm_budget_policy *service_budget;
     const struct becalm_origins *origins; /* where each value came from: becalm_rules_origin() */
 };
@@ -357,7 +360,7 @@ struct becalm_endpoint {
     struct becalm_rules rules;
 };
 
-/* Fields of ours that go to the hosts of a service; a bit each. */
+/* Header fields that the gateway adds to requests to the hosts of a service; a bit each. */
 enum becalm_send {
     BECALM_SEND_DEADLINE = 1 << 0, /* in all its dialects */
     BECALM_SEND_ATTEMPTS = 1 << 1,
@@ -368,7 +371,7 @@ enum becalm_send {
     BECALM_SEND_ALL = (1 << 6) - 1
 };
 
-/* Active health checks: what the gateway asks a service's hosts by itself, beside all calls. */
+/* Active health checks: requests that the gateway itself sends to a service's hosts, independent of calls. */
 enum becalm_health_check_kind {
     BECALM_HEALTH_CHECK_OFF,
     BECALM_HEALTH_CHECK_HTTP, /* a GET of `path` */
@@ -379,9 +382,9 @@ enum becalm_health_check_kind {
 struct becalm_health_check {
     enum becalm_health_check_kind kind;
     const char *path;         /* HTTP */
-    const char *host;         /* what Host, or :authority, says; NULL: the host as it is written */
-    const char *grpc_service; /* GRPC: whose health is asked for; NULL: the whole server's */
-    becalm_ns interval;       /* from the beginning of a check to the next one's, more or less a tenth */
+    const char *host;         /* the value of Host, or :authority; NULL: the host as it is written */
+    const char *grpc_service; /* GRPC: the service whose health is asked for; NULL: the whole server's */
+    becalm_ns interval;       /* from the beginning of a check to that of the next, plus or minus a tenth */
     becalm_ns timeout;
     uint32_t unhealthy;  /* so many failures in a row take a host out */
     uint32_t healthy;    /* so many successes in a row bring it back */
@@ -390,20 +393,20 @@ struct becalm_health_check {
 
 struct becalm_service {
     const char *name;
-    const char *file; /* that it stands in: the config's own, or a part of it */
+    const char *file; /* the file that has it: the config's own, or a part of it */
     uint32_t line;    /* of its key */
     uint32_t column;
     const char *const *hosts; /* "host:port", also of https://host; never empty: without `hosts` the service's own name,
                                * port 80, even if that is no DNS name, which is a warning */
     uint32_t host_count;
-    const char *const *listen;               /* where its clients alone come in; ends with NULL; NULL: nowhere */
-    const struct becalm_listener *listeners; /* the same; they are among those of the settings, too */
+    const char *const *listen;               /* addresses that lead to this service alone; ends with NULL; or NULL */
+    const struct becalm_listener *listeners; /* the same; they are also among those of the settings */
     uint32_t listener_count;
     bool unlisted; /* its requests go to the host that they name; `hosts` is "*" alone */
     struct becalm_host_tls tls;
     enum becalm_protocol protocol;
     enum becalm_introduction introduction; /* `proxyProtocol` */
-    const char *replace_prefix; /* what its hosts get in place of match.prefix; NULL: paths pass as they came */
+    const char *replace_prefix; /* its hosts get this in place of match.prefix; NULL: paths are passed on unchanged */
     uint32_t send;              /* bits of enum becalm_send */
     struct becalm_health_check health_check;
     struct becalm_match match;
@@ -414,24 +417,24 @@ struct becalm_service {
     uint32_t call_count;
     uint32_t calls_line; /* of the list; 0: there is none */
     uint32_t calls_column;
-    uint64_t traffic_milli; /* calls per second over all instances, in thousandths; 0: not said */
-    uint32_t instances;     /* 1 if not said */
+    uint64_t traffic_milli; /* calls per second over all instances, in thousandths; 0: not declared */
+    uint32_t instances;     /* 1 if not declared */
 };
 
-/* Where an attempt's timeout is learned or none: the least after which an answer is overdue, and the deadline if that
- * is not written either, as long as most proxies wait. */
+/* If an attempt's timeout is learned or none: the minimum time after which an attempt is overdue, and the deadline if
+ * the policy sets none, which is as long as most proxies wait. */
 #define BECALM_RULES_LEAST   (5 * BECALM_S)
 #define BECALM_RULES_LONGEST (60 * BECALM_S)
 
-/* The policy that the engine is to run: retries and hedges off where gatewayRetries is false and the role is gateway;
- * `limit: auto` settled by the role; the service's budget where `level` wants two. */
+/* The policy that the engine is to run: retries and hedges are off if gatewayRetries is false and the role is gateway;
+ * the role decides the kind of `limit: auto`; the service's budget is included where `level` needs two. */
 BECALM_API void becalm_rules_policy(const struct becalm_config *, const struct becalm_rules *, struct becalm_policy *);
 
 /* The rules of `defaults:`, which every service inherits. */
 BECALM_API const struct becalm_rules *becalm_config_defaults(const struct becalm_config *);
 
 enum becalm_origin_level {
-    BECALM_FROM_BUILT_IN, /* written nowhere */
+    BECALM_FROM_BUILT_IN, /* the built-in default; not in the file */
     BECALM_FROM_DEFAULTS,
     BECALM_FROM_SERVICE,
     BECALM_FROM_ENDPOINT,
@@ -447,15 +450,15 @@ struct becalm_origin {
     uint32_t column;
 };
 
-/* The file that a value of a service's rules stands in, by where it came from; NULL service: `defaults`. */
+/* The file that has a value of a service's rules, by its origin; NULL service: `defaults`. */
 BECALM_API const char *becalm_service_file(const struct becalm_config *, const struct becalm_service *,
                                            struct becalm_origin);
 
 /* Where the value of a key ("maxRetries", "budget.percent") of these rules came from. An unknown key gives BUILT_IN. */
 BECALM_API struct becalm_origin becalm_rules_origin(const struct becalm_rules *, const char *key);
 
-/* Calls `each` for every key of the rules in the file's order of documentation: its path, its value as one would write
- * it, where it came from, and a sentence on what it does. */
+/* Calls `each` for every key of the rules, in the order of the documentation: its path, its value as a policy file
+ * would have it, where the value came from, and a sentence on what the key does. */
 typedef void becalm_explain_fn(const char *key, const char *value, struct becalm_origin, const char *sentence,
                                void *data);
 BECALM_API void becalm_rules_explain(const struct becalm_rules *, becalm_explain_fn *each, void *data);

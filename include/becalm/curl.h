@@ -2,21 +2,21 @@
 #ifndef BECALM_CURL_H
 #define BECALM_CURL_H
 
-/* libcurl with the engine around it: becalm_curl_perform() stands where curl_easy_perform() stood, and the retries,
- * waits, deadline, budget, breaker, throttle and limit of a policy happen inside. In libbecalm-curl, not libbecalm.
+/* libcurl with the engine around it: call becalm_curl_perform() instead of curl_easy_perform(). The retries, waits,
+ * deadline, budget, breaker, throttle and limit of a policy happen inside. In libbecalm-curl, not libbecalm.
  *
  *   struct becalm_client *client = becalm_client_load("becalm.yaml", NULL, NULL);      once per program
  *   CURLcode rc = becalm_curl_perform(easy, client);                                   from any thread
  *
- * libcurl can't be asked what a handle was told. So what is set with curl_easy_setopt() stays as it is and is not
- * known, and what is set with becalm_curl_setopt() is recorded, and can be taken over for a call and given back. A
- * handle of which nothing was recorded is PLAIN: its callbacks see every attempt as it comes, and so an attempt that
- * has delivered a byte of a body is not repeated (answer_delivered), nor is one whose request had a body
+ * libcurl offers no way to read the options of a handle. So options set with curl_easy_setopt() are unknown here and
+ * stay untouched. Options set with becalm_curl_setopt() are RECORDED: they are replaced during a call and restored
+ * after it. A handle without recorded options is PLAIN: its callbacks see every attempt as it comes. So an attempt that
+ * has delivered a byte of a body is not repeated (answer_delivered), nor is an attempt whose request had a body
  * (not_replayable).
  *
- * Each of these does something of its own when it is recorded:
- *   WRITEFUNCTION and WRITEDATA        the answer of an attempt that failed is kept back: only the final one is seen
- *   HEADERFUNCTION and HEADERDATA      and so are its headers (together with the two above only)
+ * Each of these options has an effect when it is recorded:
+ *   WRITEFUNCTION and WRITEDATA        answers of failed attempts are held back: the program sees only the final answer
+ *   HEADERFUNCTION and HEADERDATA      and so are their headers (only together with the two above)
  *   POSTFIELDS, COPYPOSTFIELDS         the body is sent again
  *   MIMEPOST, HTTPPOST                 the same; if a part can't go back, the call ends with CURLE_SEND_FAIL_REWIND
  *   UPLOAD or POST, with SEEKFUNCTION and SEEKDATA, or with READFUNCTION as NULL and READDATA (a FILE)   the same
@@ -30,10 +30,10 @@
  *   PATH_AS_IS                         dots in the path stay for the routes, too
  *   XFERINFOFUNCTION, XFERINFODATA and NOPROGRESS      becalm_curl_perform() asks it in waits between attempts, too
  *   ERRORBUFFER                        says why a call was refused or cut
- *   MAXCONNECTS                        counts
- *   SHARE                              hedges share, too
- * A function and its data go together: if only one of the two was recorded (NULL counts), both are left alone. What was
- * recorded once is recorded always: set it so again. CURLOPT_HEADER must be recorded if the write function is. */
+ *   MAXCONNECTS                        takes effect
+ *   SHARE                              hedges use the share, too
+ * Record a function and its data together: if only one of the two was recorded (NULL counts), both are left untouched.
+ * To change a recorded option, record it again. CURLOPT_HEADER must be recorded if the write function is. */
 
 #include <becalm/call.h>
 #include <becalm/config.h>
@@ -42,12 +42,12 @@
 
 BECALM_BEGIN_DECLS
 
-/* ---- the client: policies and what all calls to a service share; for all threads of a program ---- */
+/* ---- the client: policies, and the state that all calls to a service share; for all threads of a program ---- */
 
 struct becalm_client;
 
-/* One retry, told when it is sent, in the thread of the call. Texts are absent where there is nothing to say, and
- * valid during the call only. */
+/* One retry, reported when it is sent, in the thread of the call. Texts may be absent, and are valid during the
+ * callback only. */
 struct becalm_curl_retry {
     const char *operation; /* becalm_curl_operation()'s; NULL: none */
     const char *service;
@@ -56,8 +56,8 @@ struct becalm_curl_retry {
     struct becalm_text url;
     uint32_t retry;                   /* 1 is the first ... */
     uint32_t of;                      /* ... of so many that the policy allows */
-    struct becalm_wait wait;          /* delay, jittered; wait is what was to be slept */
-    becalm_ns slept;                  /* and what was */
+    struct becalm_wait wait;          /* delay, jittered; wait is the planned sleep */
+    becalm_ns slept;                  /* the time that was really slept */
     enum becalm_outcome_kind outcome; /* of the attempt before: why there is a retry */
     uint32_t status;                  /* its answer's; 0: there was none */
     uint32_t grpc_status;             /* BECALM_GRPC_NONE: there was none */
@@ -73,54 +73,56 @@ struct becalm_client_options {
     void *data; /* for the two above */
 };
 
-/* From a policy file, or from the same text in memory. A request belongs to a service by its URL, as in the gateway;
- * one that belongs to none is made once, as curl_easy_perform() would, and counted (becalm_unrouted_requests_total).
- * `limit: auto` is aimd here; `role` and `gatewayRetries` do not count, nor does `gate` but for `maxQueue` and
- * `maxQueueTime`; `idempotencyKey: required` is as optional, and `hosts` do not count either: the URL says where to go.
- * A first attempt that finds no slot in the limit waits in line, and so do calls to a host that restarts. It is not
- * read again when it changes. NULL: see *diags; without errors in there, there was no memory. If `diags` is NULL, what
- * is wrong is written to stderr. `options` may be NULL too. No path, or no text (NULL), is an error as an empty one is.
- */
+/* Makes a client from a policy file, or from the same text in memory. A request belongs to a service by its URL, as in
+ * the gateway; a request that belongs to no service is made once, as by curl_easy_perform(), and counted
+ * (becalm_unrouted_requests_total). `limit: auto` is aimd here. `role`, `gatewayRetries` and `hosts` are ignored: the
+ * URL decides where a request goes. Of `gate` only `maxQueue` and `maxQueueTime` count; `idempotencyKey: required` is
+ * treated as optional. A first attempt that finds no slot in the limit waits in a queue, and so do calls to a host that
+ * restarts. The file is not read again when it changes. Returns NULL on errors, which are in *diags; if there are none
+ * in it, there was no memory. If `diags` is NULL, errors are written to stderr. `options` may be NULL too. A path or
+ * text that is NULL is an error, like an empty one. */
 BECALM_API struct becalm_client *becalm_client_load(const char *path, const struct becalm_client_options *,
                                                     struct becalm_diags *);
 BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t length,
                                                      const struct becalm_client_options *, struct becalm_diags *);
 
-/* Built in code: one service of this name (bytes that are no UTF-8 become U+FFFD), that all URLs belong to. The policy
- * is copied; NULL: the defaults. NULL: there is no name, or the policy does not pass its check (then *complaint, if
- * given, says why), or there is no memory (its sentence is NULL). */
+/* Makes a client without a file: one service of this name (bytes that are no UTF-8 become U+FFFD), to which all URLs
+ * belong. The policy is copied; NULL: the defaults. Returns NULL if there is no name, if the policy does not pass its
+ * check (then *complaint, if given, says why), or if there is no memory (then its sentence is NULL). */
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
-/* When its last call is over, its multis are freed and the handles that it was told of are cleaned up: for these
- * becalm_curl_cleanup() still needs it. NULL is fine. */
+/* Frees the client. Before that, its last call must be over, its multis freed, and the handles with a record cleaned
+ * up: becalm_curl_cleanup() still needs the client. NULL is fine. */
 BECALM_API void becalm_client_free(struct becalm_client *);
 
 /* The page of metrics that the gateway has, under the same names: becalm-metrics(7). A handle's operation is the label
  * `operation`. Prometheus' text format, zero-terminated, on the heap: free() it. NULL: no memory. Any thread. */
 BECALM_API char *becalm_client_metrics(struct becalm_client *);
 
-/* The shared state behind a service, to look at it; `endpoint` may be NULL. NULL: there is no such. */
+/* The shared state of a service, for reading; `endpoint` may be NULL. NULL: there is no such service or endpoint. */
 BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_client *, const char *service,
                                                             const char *endpoint);
 
 /* ---- handles ---- */
 
-/* If the client is NULL, because its policy could not be read, or a multi is, nothing crashes: setopt, reset and
- * cleanup do libcurl's part, and the others say CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or NULL. */
+/* All functions accept a client that is NULL, because its policy could not be read, and a multi that is NULL: setopt,
+ * reset and cleanup do libcurl's part, and the others return CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or
+ * NULL. */
 
-/* Stands where curl_easy_setopt() stood, and records. Options that are not named above may go either way. In a callback
- * of a call what it is told counts at once, as with libcurl. (There curl_easy_setopt() would overwrite what the call
- * has taken over.) CURLE_BAD_FUNCTION_ARGUMENT for CURLOPT_CONNECT_ONLY: no program could get at the connection. */
+/* Use it instead of curl_easy_setopt() to record an option. Options that are not named above may be set either way. In
+ * a callback of a call the option takes effect at once, as with libcurl. (curl_easy_setopt() in a callback would
+ * overwrite options that the call has replaced.) CURLE_BAD_FUNCTION_ARGUMENT for CURLOPT_CONNECT_ONLY: the program
+ * could not use the connection. */
 BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
 
 /* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its
- * attempts, so that a POST may be repeated. It is a header, so CURLOPT_HTTPHEADER must have been recorded before:
- * CURLE_BAD_FUNCTION_ARGUMENT if not, for what was set without us would be lost. */
+ * attempts, so that a POST may be repeated. It is a header, so CURLOPT_HTTPHEADER must have been recorded before, or
+ * headers set with curl_easy_setopt() would be lost: CURLE_BAD_FUNCTION_ARGUMENT in that case. */
 BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 
-/* What the program calls the place that this handle's calls come from: a label of metrics and a field of retries. A
- * client keeps BECALM_OPERATIONS_MAX of them; calls of others have none. The text is copied, with U+FFFD for bytes that
+/* Names the operation that this handle's calls belong to: a label of metrics and a field of retries. A client keeps
+ * BECALM_OPERATIONS_MAX names; calls with further names get no label. The text is copied, with U+FFFD for bytes that
  * are no UTF-8; NULL: none. */
 #define BECALM_OPERATIONS_MAX 64u
 BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
@@ -131,20 +133,20 @@ BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const 
  * the same if the recorded Content-Type is application/grpc. */
 BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
 
-/* Stand where curl_easy_reset() and curl_easy_cleanup() stood, for every handle that one of the four functions above
- * was told of: after the former it is plain, with its connections and its record; after the latter the client has
- * forgotten it. (A new handle may have the address of an old one.) If it is in a becalm_curl_multi, it is removed from
- * that first. Not in a callback of its own. Use the latter also for a handle with CURLOPT_CLOSESOCKETFUNCTION: it
- * closes the handle's connections, which live longer than a plain handle does. */
+/* Use these instead of curl_easy_reset() and curl_easy_cleanup() for every handle that one of the four functions above
+ * was called with. After reset the handle is plain, and keeps its connections and its decision record. After cleanup
+ * the client has forgotten the handle. (A new handle may have the address of an old one.) A handle in a
+ * becalm_curl_multi is removed from it first. Do not call them in a callback of the handle. Use cleanup also for a
+ * handle with CURLOPT_CLOSESOCKETFUNCTION: it closes the handle's connections, which outlive a plain handle. */
 BECALM_API void becalm_curl_reset(CURL *, struct becalm_client *);
 BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 
 /* ---- one call at a time ---- */
 
-/* Makes the call and returns what curl_easy_perform() would have returned for its last attempt. Where nothing was sent:
- * CURLE_COULDNT_CONNECT if a rule refused it, CURLE_OPERATION_TIMEDOUT if its time was over, CURLE_ABORTED_BY_CALLBACK
- * if it was cancelled. Never hedges. The policy's times begin when the request's body is through: an upload that moves
- * is not cut. */
+/* Makes the call and returns what curl_easy_perform() would have returned for its last attempt. If nothing was sent:
+ * CURLE_COULDNT_CONNECT if a rule refused the call, CURLE_OPERATION_TIMEDOUT if its time was over,
+ * CURLE_ABORTED_BY_CALLBACK if it was cancelled. Never hedges. The policy's timeouts begin when the request's body is
+ * completely sent: an upload that makes progress is not cut. */
 BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
 
 /* Ends the call that this handle is in, also in the middle of a wait; from any thread. In a becalm_curl_multi it ends
@@ -152,12 +154,12 @@ BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
  * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
 
-/* Stands where curl_easy_pause() stood, in a multi too: it goes to the handle that has the answer, which may be a
- * hedge's, where that function does not reach. In the thread of the call. */
+/* Use it instead of curl_easy_pause(), in a multi too: it reaches the handle that has the answer, which may be a
+ * hedge's. Call it in the thread of the call. */
 BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmask);
 
-/* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Ask in the thread of the
- * call, before that thread's next one. False: not known (any more). */
+/* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Call it in the thread of
+ * the call, before the next call of that thread. False: not known (any more). */
 BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm_record *);
 
 /* The service whose rules that call had, as long as the client lives. NULL: no service of the policy has its URL, so it
@@ -166,18 +168,18 @@ BECALM_API const char *becalm_curl_service(CURL *, struct becalm_client *);
 
 /* ---- many at once: no thread, nothing blocks ---- */
 
-/* What belongs to one multi handle and its thread. */
+/* The state of one multi handle; belongs to its thread. */
 struct becalm_curl_multi;
 
-/* Around a multi handle of the caller's, which may have other handles too. It takes over CURLMOPT_TIMERFUNCTION: set
- * that with becalm_curl_multi_setopt(). In the end it is freed before curl_multi_cleanup(), and both before the client.
- * NULL: no memory. */
+/* Wraps your multi handle, which may also have other handles. It uses CURLMOPT_TIMERFUNCTION itself: set yours with
+ * becalm_curl_multi_setopt(). In the end free it before curl_multi_cleanup(), and both before the client. NULL: no
+ * memory. */
 BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
-/* Each stands where the function of libcurl with its name stood. A handle whose call has ended stays until it is
- * removed; one that is removed before is cancelled. In callbacks: CURLM_RECURSIVE_API_CALL. A program that waits
- * with curl_multi_wait() or curl_multi_fdset() must not wait longer than becalm_curl_multi_timeout() says. */
+/* Use each instead of libcurl's function of that name. A handle whose call has ended stays until it is removed;
+ * removing a handle earlier cancels its call. In callbacks they return CURLM_RECURSIVE_API_CALL. A program that waits
+ * with curl_multi_wait() or curl_multi_fdset() must not wait longer than becalm_curl_multi_timeout() returns. */
 BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);
@@ -189,8 +191,8 @@ BECALM_API CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *, long 
 BECALM_API CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *, int *left); /* valid until the next call */
 BECALM_API CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *, CURLMoption, ...);
 
-/* Of a handle whose call has ended and that is not yet removed: its record (NULL: there is no such handle), and the
- * handle to ask with curl_easy_getinfo(): another than its own if a hedge won. */
+/* For a handle whose call has ended and that is not yet removed: its record (NULL: there is no such handle), and the
+ * handle to use with curl_easy_getinfo(), which is another one if a hedge won. */
 BECALM_API const struct becalm_record *becalm_curl_multi_record(const struct becalm_curl_multi *, CURL *);
 BECALM_API CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *, CURL *);
 

@@ -3,9 +3,9 @@
 #define BECALM_HEDGE_H
 
 /* Hedging (Dean, Barroso, "The Tail at Scale", 2013): when an attempt takes longer than most, send a second one to
- * another host and take whichever answers first. For idempotent calls it stands in the place of retries, never beside
- * them (gRFC A6). A hedge pays from a bucket of its own, which successes fill by `share`, and gets its token back when
- * it wins: in overload nothing is won and hedging falls to a fifth by itself. */
+ * another host and take the first answer. Idempotent calls hedge instead of retrying, never both (gRFC A6). A hedge
+ * pays from a bucket of its own, into which each success puts `share`, and gets its token back when it wins. In
+ * overload hardly any hedge wins, so there are soon no tokens left for more. */
 
 #include <becalm/outcome.h>
 #include <becalm/sketch.h>
@@ -27,7 +27,7 @@ struct becalm_hedge {
     BECALM_ATOMIC(uint64_t) tokens; /* millionths; starts full */
     BECALM_ATOMIC(uint64_t) sent;
     BECALM_ATOMIC(uint64_t) won;   /* hedges that answered first */
-    BECALM_ATOMIC(uint64_t) saved; /* calls that only a hedge answered, since the others failed */
+    BECALM_ATOMIC(uint64_t) saved; /* calls that only a hedge answered, because all other attempts failed */
 };
 
 BECALM_API void becalm_hedge_defaults(struct becalm_hedge_policy *);

@@ -2,9 +2,9 @@
 #ifndef BECALM_HTTP_H
 #define BECALM_HTTP_H
 
-/* HTTP and gRPC in the engine's words: what a method, a status, a header mean to a call. No sockets, no allocation;
- * text comes as pointer and length and need not end with a zero byte. Every parser takes any bytes, and blanks (spaces
- * and tabs) around a value. docs/http.md has the tables. */
+/* Translates HTTP and gRPC for the engine: what a method, a status or a header field means to a call. No sockets, no
+ * allocation. Text is a pointer and a length and need not end with a zero byte. Every parser accepts any bytes, and
+ * blanks (spaces and tabs) around a value. docs/http.md has the tables. */
 
 #include <becalm/call.h>
 
@@ -53,8 +53,8 @@ enum becalm_grpc {
 
 enum { BECALM_GRPC_COUNT = BECALM_GRPC_UNAUTHENTICATED + 1 };
 
-/* "UNAVAILABLE" for 14; "unknown code" for numbers that are none. And back, in upper or lower case, with - or _: -1 if
- * none. */
+/* "UNAVAILABLE" for 14; "unknown code" for other numbers. And back, in upper or lower case, with - or _: -1 if the word
+ * is no code. */
 BECALM_API const char *becalm_grpc_word(uint32_t code);
 BECALM_API int becalm_grpc_code(struct becalm_text word);
 
@@ -93,8 +93,9 @@ BECALM_API const char *becalm_retry_on_name(unsigned index);
 /* Is the status listed, by its number or by a token? */
 BECALM_API bool becalm_retry_on_has_status(const struct becalm_retry_on *, uint32_t status);
 
-/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. It decides where an outcome has
- * neither LISTED_YES nor LISTED_NO, as the functions below always do: on the engine's own timeout, first of all. */
+/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. It decides about outcomes that have
+ * neither LISTED_YES nor LISTED_NO. The functions below always set one of these, so that is mainly the engine's own
+ * timeout. */
 BECALM_API uint32_t becalm_retry_on_outcomes(const struct becalm_retry_on *);
 
 /* ---- status.c, grpc.c: an answer or a failure becomes an outcome ---- */
@@ -134,7 +135,7 @@ struct becalm_http_answer {
 BECALM_API void becalm_http_classify(const struct becalm_retry_on *, const struct becalm_http_answer *,
                                      struct becalm_outcome *);
 
-/* The gRPC status of an answer of our own to a call that ended with this reason: 14, 4, 8, 1 ... */
+/* The gRPC status of a driver's own answer to a call that ended with this reason: 14, 4, 8, 1 ... */
 BECALM_API uint32_t becalm_grpc_status_for(enum becalm_reason);
 
 /* ---- retry_after.c ---- */
@@ -171,12 +172,12 @@ struct becalm_deadline_headers {
     struct becalm_text baggage;
 };
 
-/* The least of those that are there and can be read, BECALM_NEVER if none; *dialects says which came in (bits). 0 is
- * 0: nothing left. */
+/* The least of the deadlines that are there and can be read, BECALM_NEVER if there is none; *dialects gets the bits of
+ * those that were there. 0 means that no time is left. */
 BECALM_API becalm_ns becalm_deadline_read(const struct becalm_deadline_headers *, unsigned *dialects);
 
-/* Writes the time left in one dialect's value (for BAGGAGE only the number), zero-terminated; rounds down to the
- * dialect's unit but never from something to nothing: at least 1. gRPC takes the finest unit that fits into 8 digits.
+/* Writes the time left in one dialect's value (for BAGGAGE only the number), zero-terminated. Rounds down to the
+ * dialect's unit, but never to 0: at least 1. gRPC takes the finest unit that fits into 8 digits.
  * Returns the length; `size` at least 24. */
 BECALM_API size_t becalm_deadline_write(enum becalm_deadline_dialect, becalm_ns left, char *text, size_t size);
 
@@ -200,15 +201,15 @@ BECALM_API bool becalm_key_parse(struct becalm_text value, struct becalm_text *k
 
 /* ---- proxy_status.c: RFC 9209 and RFC 9457 ---- */
 
-/* What our own answer to a call looks like. */
+/* A driver's own answer to a call, where no host's answer is passed on. */
 struct becalm_own_answer {
     uint32_t status;   /* 503, 504, 502, 429, ... */
     const char *error; /* Proxy-Status error token: "destination_unavailable" ... */
     const char *title; /* for the problem document: the reason's sentence */
 };
 
-/* For a call that ended with this reason and no answer of the service; `last` is how its last attempt ended, OK if
- * there was none. A driver that knows more (the connect timed out) may write another error over it. */
+/* Fills in the answer for a call that ended with this reason and no answer of the service; `last` is how its last
+ * attempt ended, OK if there was none. A driver that knows more (the connect timed out) may replace the error. */
 BECALM_API void becalm_own_answer_for(enum becalm_reason, enum becalm_outcome_kind last, struct becalm_own_answer *);
 
 /* `becalm; error=...; details="..."`, zero-terminated. `size` at least 128. Returns the length. */

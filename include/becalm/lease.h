@@ -3,23 +3,24 @@
 #define BECALM_LEASE_H
 
 /* The shared budget: the retries of all instances together stay within a share of all their first attempts, through a
- * store that they all reach, such as Redis. What is shared is what may be spent, never a breaker's state, so one sick
- * instance can't silence the others.
+ * store that they all reach, such as Redis. Instances share the budget, never a breaker's state, so one sick instance
+ * can't stop the calls of the others.
  *
- * No call asks the store about a retry. Every 200 to 400 ms an instance tells it of its first attempts and asks for a
- * *lease*, as many retries as it may soon need; it spends them on its own. What it does not need it returns. There are
- * two halves, both pure:
+ * No call asks the store about a single retry. Every 200 to 400 ms an instance reports its first attempts to the store
+ * and asks for a *lease*: as many retries as it may soon need. It spends them without asking, and returns those that it
+ * does not need. There are two halves, both pure:
  *
- *   the instance's  becalm_lease: spends, and says what to ask the store (ask) and what an answer means (answer). While
- *                   no answer comes, and before the first, it is *degraded*: it lives on the share of its own traffic,
- *                   and its part of the floor. So all together stay within the same share, also while the store fails,
- * and no call ever waits for it. the store's     becalm_lease_store: what a store does with a request. A script in
- * Redis does the same, step by step: integers of at most 15 digits, no other clock than the store's own, in
- * milliseconds, and as much work for one instance as for a thousand. docs/shared-budget.md has the rules.
+ *   becalm_lease        the instance's half. It spends retries, makes the requests to the store (ask) and reads its
+ *                       answers (answer). While no answer comes, and before the first, it is *degraded*: it lives on
+ *                       the share of its own traffic, and its part of the floor. So all instances together stay within
+ *                       the same share even while the store fails, and no call ever waits for the store.
+ *   becalm_lease_store  the store's half: it answers requests. A script in Redis does the same, step by step: integers
+ *                       of at most 15 digits, no clock but the store's own, in milliseconds, and as much work for one
+ *                       instance as for a thousand. docs/shared-budget.md has the rules.
  *
- * Both halves tell each other totals and not differences, and number their requests. So a request or an answer that is
- * lost, late or doubled changes nothing that the next one does not put right, and no token is ever made by it: see
- * docs/shared-budget.md for the proof. Neither half trusts the other: every number is bounded where it comes in. */
+ * Both halves exchange totals, not differences, and requests are numbered. So a request or an answer that is lost, late
+ * or doubled never creates a retry, and the next one corrects it: see docs/shared-budget.md for the proof. Neither half
+ * trusts the other: every number is bounded where it is received. */
 
 #include <becalm/ns.h>
 
@@ -27,26 +28,26 @@ BECALM_BEGIN_DECLS
 
 #define BECALM_LEASE_INSTANCES_MAX 4096u             /* that one store of this kind remembers */
 #define BECALM_LEASE_LEVEL_MAX     1000000u          /* retries that one instance may hold */
-#define BECALM_LEASE_LIVE_MAX      1000000u          /* instances that an answer may speak of */
-#define BECALM_LEASE_NEXT_MIN      (100 * BECALM_MS) /* between two requests, on average: what an instance believes */
-#define BECALM_LEASE_NEXT          (300 * BECALM_MS) /* what the store gives to fewer than 600 */
+#define BECALM_LEASE_LIVE_MAX      1000000u          /* instances that an answer may report */
+#define BECALM_LEASE_NEXT_MIN      (100 * BECALM_MS) /* between two requests, on average: the least that is accepted */
+#define BECALM_LEASE_NEXT          (300 * BECALM_MS) /* the store's value for fewer than 600 instances */
 #define BECALM_LEASE_NEXT_MAX      BECALM_S
 #define BECALM_LEASE_TIMEOUT       BECALM_S        /* a request without an answer is made again */
-#define BECALM_LEASE_TTL           BECALM_S        /* what the store gives at least; then the instance is degraded */
-#define BECALM_LEASE_TTL_MAX       (10 * BECALM_S) /* what an instance believes */
+#define BECALM_LEASE_TTL           BECALM_S        /* the store's least ttl; after it the instance is degraded */
+#define BECALM_LEASE_TTL_MAX       (10 * BECALM_S) /* the most that an instance accepts */
 #define BECALM_LEASE_TURN          (10 * BECALM_S) /* while there is not one retry for every instance */
 
 struct becalm_lease_policy {
     bool enabled;       /* false */
     uint32_t share_ppm; /* retries per first attempt of all instances together, 200,000; at most 1,000,000 */
-    uint32_t floor; /* what they always have, also when nothing is sent: millionths of a retry a second, 100,000 (one
-                       in 10 s); at most 100,000,000 */
+    uint32_t floor;     /* retries that are earned without any traffic: millionths of a retry a second, 100,000 (one in
+                           10 s); at most 100,000,000 */
 };
 
-/* What first attempts earn, and retries are drawn from: the share of each, and the floor. It holds at most half of
- * what the busiest of the last ten seconds earned, or two retries: a storm finds no more than that saved up, and what
- * is leased. The store has one for all instances, and a degraded instance one of its own. Times are in milliseconds, so
- * that a store whose numbers are doubles counts the same. */
+/* The stock of earned retries: each first attempt adds its share, and time adds the floor. It holds at most half of the
+ * retries that the busiest of the last ten seconds earned, or two: a storm finds no more than that and the leases. The
+ * store has one for all instances, and a degraded instance has one of its own. Times are in milliseconds, so that a
+ * store whose numbers are doubles counts the same. */
 struct becalm_lease_pot {
     uint64_t stock;       /* millionths of a retry */
     uint64_t floor_at;    /* until when the floor was paid */
@@ -57,17 +58,17 @@ struct becalm_lease_pot {
     uint64_t peak_before; /* and of the ten before */
 };
 
-/* What an instance tells the store. Everything but `level` is a total since the instance began. */
+/* A request of an instance to the store. Everything but `level` is a total since the instance began. */
 struct becalm_lease_request {
     uint64_t instance; /* the instance that asks; a random number, never 0 */
     uint64_t number;   /* of the request: the n-th of this instance, from 1 */
-    uint64_t answered; /* the last one whose answer it has heard; 0: none. By it a store sees that it has lost writes */
+    uint64_t answered; /* the last request whose answer has arrived; 0: none. It shows a store that it lost writes */
     uint64_t first;    /* first attempts, without those made while it was degraded */
-    uint64_t granted;  /* retries that it has heard to be granted */
+    uint64_t granted;  /* retries granted by answers that have arrived */
     uint64_t spent;
     uint64_t returned; /* unspent, and not to be spent any more */
-    uint64_t level;    /* how many it wants to hold */
-    uint64_t era;      /* of the store, as it was last heard, under whichever name; 0: never */
+    uint64_t level;    /* how many retries it wants to hold */
+    uint64_t era;      /* the store's era in the last answer to this process, under any name; 0: never */
     bool leaving;      /* the last request: it holds nothing any more */
 };
 
@@ -75,10 +76,10 @@ struct becalm_lease_answer {
     uint64_t number;  /* of the request */
     uint64_t granted; /* in total, as above */
     uint64_t live;    /* instances, this one too */
-    uint64_t room;    /* retries that instances which need none now may hold, all together */
+    uint64_t room;    /* retries that all instances without a present need may hold together */
     uint64_t era;     /* how often the store has noticed that it lost writes */
     becalm_ns next;   /* between two requests, on average */
-    becalm_ns ttl;    /* of the lease, from when the answer is heard */
+    becalm_ns ttl;    /* of the lease, from the arrival of the answer */
 };
 
 /* The instance's half. Shared; lives in becalm_lease_bytes() of memory, aligned to 64. begin, take, give and the
@@ -130,14 +131,14 @@ BECALM_API int becalm_lease_check(const struct becalm_lease_policy *, const char
 BECALM_API size_t becalm_lease_bytes(uint32_t cells);
 BECALM_API struct becalm_lease *becalm_lease_init(void *memory, uint32_t cells);
 
-/* Is what lies in this memory a lease of so many cells? For memory that others may have damaged, such as a file that
- * processes share: looks at each word on its own, so that another process may be at work on it. */
+/* Does this memory hold a valid lease of so many cells? For memory that another process may have damaged, such as a
+ * file that processes share. It checks each word on its own, so another process may use the lease meanwhile. */
 BECALM_API bool becalm_lease_sound(const void *memory, uint32_t cells, becalm_ns now);
 
 /* A first attempt is sent. It never waits and is never refused. */
 BECALM_API void becalm_lease_begin(struct becalm_lease *, const struct becalm_moment *);
 
-/* Pays for one retry. False: nothing is left, and that it was wanted is counted. */
+/* Pays for one retry. False: none is left; the wish is counted. */
 BECALM_API bool becalm_lease_take(struct becalm_lease *, const struct becalm_moment *);
 
 /* A retry that was paid for is never sent. */
@@ -146,21 +147,22 @@ BECALM_API void becalm_lease_give(struct becalm_lease *);
 /* When to call ask again. At first: now. */
 BECALM_API becalm_ns becalm_lease_ask_at(const struct becalm_lease *);
 
-/* Looks after the lease; call it at becalm_lease_ask_at(): a lease that is over ends here, and the share of a degraded
- * instance is counted here. `tend` is for a store that can't be reached now. `ask` says as well what to send it. True:
- * send *request. False: an answer may still come, or there is nothing to tell and nothing to ask; *request is not
- * set. Several leases of one store are asked together, with one moment: then their next times are the same too. */
+/* Maintains the lease; call one of these at becalm_lease_ask_at(). They end a lease whose time is over, and count the
+ * share of a degraded instance. Use `tend` while the store can't be reached. `ask` also makes a request. True: send
+ * *request. False: an answer may still come, or there is nothing to report and nothing to ask; *request is not set. To
+ * send several leases of one store together, ask them with one moment: then their next times are the same too. */
 BECALM_API void becalm_lease_tend(struct becalm_lease *, const struct becalm_lease_policy *,
                                   const struct becalm_moment *);
 BECALM_API bool becalm_lease_ask(struct becalm_lease *, const struct becalm_lease_policy *,
                                  const struct becalm_moment *, struct becalm_lease_request *request);
 
-/* An answer has come. False: it is not one that could be right (late, doubled, or nonsense), and changes nothing. */
+/* An answer has come. False: it can't be right (late, doubled, or nonsense), and changes nothing. */
 BECALM_API bool becalm_lease_answer(struct becalm_lease *, becalm_ns now, const struct becalm_lease_answer *);
 
-/* The connection to the store is lost: its own share begins at once, and what is left of the lease may be spent. From
- * now on it has another name: if it was copied (a machine that was stored and started twice), the copy has lost its
- * connection, too. True: *goodbye is to be sent first when the store is there again; no answer is needed. */
+/* The connection to the store is lost: the instance's own share begins at once, and the rest of the lease may be spent.
+ * From now on the instance has another name: if it was copied (a machine that was suspended and started twice), the
+ * copy has lost its connection, too. True: send *goodbye first when the store can be reached again; it needs no answer.
+ */
 BECALM_API bool becalm_lease_lost(struct becalm_lease *, const struct becalm_lease_policy *,
                                   const struct becalm_moment *, struct becalm_lease_request *goodbye);
 
@@ -173,9 +175,8 @@ BECALM_API uint64_t becalm_lease_left(const struct becalm_lease *);
 BECALM_API bool becalm_lease_degraded(const struct becalm_lease *);
 BECALM_API uint32_t becalm_lease_live(const struct becalm_lease *);
 
-/* For display: all that the store was told and has granted since the instance began, under whichever name. What was
- * left when a lease ended without the store counts as spent. Over all instances spent / told is what the budget bounds.
- */
+/* For display: the totals of this process since it began, under all its names. Retries that were left when a lease
+ * ended without the store count as spent. Over all instances, the budget bounds spent / told. */
 struct becalm_lease_totals {
     uint64_t told; /* first attempts */
     uint64_t granted;
@@ -184,7 +185,7 @@ struct becalm_lease_totals {
 };
 BECALM_API struct becalm_lease_totals becalm_lease_totals(const struct becalm_lease *);
 
-/* What a store remembers of an instance. One that was silent for longer than its lease is not live any more, but its
+/* A store's record of an instance. An instance that was silent for longer than its lease is not live any more, but its
  * totals are kept until another instance needs the record. */
 struct becalm_lease_record {
     uint64_t instance; /* 0: the record is free */

@@ -2,14 +2,14 @@
 #ifndef BECALM_MARK_H
 #define BECALM_MARK_H
 
-/* The mark "do not retry" that travels up a chain, so that only the layer directly above a failure retries.
+/* The mark "do not retry" that is passed up a call chain, so that only the layer directly above a failure retries.
  *
  *   overloaded  set by a gate that sheds more than a tenth of its decisions; always honoured.
- *   spent       set by a hop that has already spent what could be spent on the call; honoured only while the
- *               callee as a whole is failing, else one bad host, or one caller cut off, would silence retries
- *               that work.
+ *   spent       set by a hop that has already made all the retries that it may make; honoured only while the service
+ *               as a whole is failing. Otherwise one bad host, or one caller that is cut off, would stop retries
+ *               that would succeed.
  *
- * "Failing as a whole" is an EWMA of the success of its attempts, weight 1/10, below one half. */
+ * A service fails as a whole while the EWMA of the success of its attempts, with weight 1/10, is below one half. */
 
 #include <becalm/gate.h>
 #include <becalm/outcome.h>
@@ -24,20 +24,20 @@ struct becalm_mark {
 
 BECALM_API void becalm_mark_init(struct becalm_mark *);
 
-/* A reload: gives `to`, fresh from init, what `from` has learned. */
+/* A reload: gives `to`, fresh from init, the average of `from`. */
 BECALM_API void becalm_mark_carry(struct becalm_mark *to, const struct becalm_mark *from);
 
-/* An attempt ended. What is neutral to the breaker says nothing: cancelled, rate limited, in conflict. */
+/* An attempt ended. Outcomes that are neutral to the breaker do not count: cancelled, rate limited, in conflict. */
 BECALM_API void becalm_mark_note(struct becalm_mark *, const struct becalm_outcome *);
 
-/* Is the callee as a whole failing? */
+/* Is the service as a whole failing? */
 BECALM_API bool becalm_mark_failing(const struct becalm_mark *);
 
 /* Does a mark on an answer forbid a retry? OVERLOADED_HOST does not: it forbids that host (becalm_hosts_note). */
 BECALM_API bool becalm_mark_honour(const struct becalm_mark *, enum becalm_mark_kind);
 
-/* Was the call turned away on its way, by an overloaded gate, a limit or an open breaker? Then it says nothing of the
- * health of whom it was for: a breaker that probed learned nothing. */
+/* Did a layer below refuse the call (an overloaded gate, a limit, an open breaker)? Then the answer says nothing about
+ * the health of the service that the call was for, and a breaker's probe has no result. */
 BECALM_API bool becalm_mark_unasked(enum becalm_mark_kind);
 
 /* The mark for our own answer to a call that ends with this reason. `gate` may be NULL. */

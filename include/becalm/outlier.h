@@ -2,16 +2,17 @@
 #ifndef BECALM_OUTLIER_H
 #define BECALM_OUTLIER_H
 
-/* The hosts of a service and the ejection of bad ones: by failure rate (at least min_calls results in `window`, half of
- * them failed, and twice as often as all others together: out for base_ejection x times, then one probe) or, Istio's
- * way, by failures in a row. At most floor(hosts * max_ejected) are out, never the last one; when more would have to
- * go, ejections are ignored altogether, because then it is not the hosts. Our own refusals never count against a host.
+/* The hosts of a service and the ejection of failing hosts. A host is ejected by its failure rate (at least min_calls
+ * results in `window`, half of them failed, and at least twice the rate of all other hosts together) or, Istio's way,
+ * by failures in a row. It is out for base_ejection x the number of its ejections, then one probe is sent. At most
+ * floor(hosts * max_ejected) hosts are out, never the last one. If more would have to be ejected, ejections are ignored
+ * altogether, because then the hosts are not the cause. Becalm's own refusals never count against a host.
  *
- * A driver that checks hosts by itself (the gateway's health checks) says which of them fail: those get nothing while
- * another one passes. If all hosts fail their checks, the checks are ignored: the check itself may be wrong.
+ * A driver that checks hosts by itself (the gateway's health checks) reports which of them fail: those get no attempts
+ * while another host passes. If all hosts fail their checks, the checks are ignored: the check itself may be wrong.
  *
- * Also remembers, per host, how long a server asked to be left alone (Retry-After): it delays retries to that host,
- * never first attempts. Shared by threads without locks. */
+ * This object also remembers the Retry-After of each host: it delays retries to that host, never first attempts. Shared
+ * by threads without locks. */
 
 #include <becalm/outcome.h>
 #include <becalm/window.h>
@@ -62,8 +63,8 @@ BECALM_API void becalm_outlier_defaults(struct becalm_outlier_policy *);
 /* Istio's way: 5 in a row, interval 30 s, out 30 s x times, at most 10 % of the hosts. */
 BECALM_API void becalm_outlier_istio(struct becalm_outlier_policy *);
 
-/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. What is off is not looked at.
- */
+/* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. Rules that are off are not
+ * checked. */
 BECALM_API int becalm_outlier_check(const struct becalm_outlier_policy *, const char **why);
 
 /* Bytes for `count` hosts (0 to BECALM_HOSTS_MAX) with windows of `cells` cells. */
@@ -77,15 +78,15 @@ BECALM_API struct becalm_hosts *becalm_hosts_init(void *memory, const struct bec
  * else nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. */
 BECALM_API void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from);
 
-/* What a check of the driver's own has found: the host fails from now on, or it is well again. */
+/* The result of the driver's own check: the host fails it from now on, or passes it again. */
 BECALM_API void becalm_hosts_check(struct becalm_hosts *, uint32_t host, bool passes);
 BECALM_API bool becalm_host_fails_checks(const struct becalm_hosts *, uint32_t host);
 
 /* For display: do all hosts fail their checks, so that these are ignored? */
 BECALM_API bool becalm_hosts_all_fail(const struct becalm_hosts *);
 
-/* May this host be used now? An ejected one may not, until its time is over; then one attempt may, the probe. Nor may
- * one that fails its checks, while another passes them. */
+/* May this host be used now? Not while it is ejected; after that, by one attempt, the probe. Not while it fails its
+ * checks and another host passes them. */
 BECALM_API bool becalm_host_usable(const struct becalm_hosts *, const struct becalm_outlier_policy *, uint32_t host,
                                    becalm_ns now);
 
@@ -95,8 +96,7 @@ BECALM_API void becalm_hosts_sent(struct becalm_hosts *, uint32_t host, becalm_n
 BECALM_API void becalm_hosts_note(struct becalm_hosts *, const struct becalm_outlier_policy *,
                                   const struct becalm_moment *, uint32_t host, const struct becalm_outcome *);
 
-/* The host accepts connections again after a restart, see restart.h: it is no longer ejected, for whatever reason it
- * was. */
+/* The host accepts connections again after a restart, see restart.h: ends any ejection of it. */
 BECALM_API void becalm_hosts_back(struct becalm_hosts *, uint32_t host, becalm_ns now);
 
 /* How long a retry to this host should still wait because its server asked for it; 0 for BECALM_NO_HOST. */

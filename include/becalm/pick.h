@@ -2,9 +2,9 @@
 #ifndef BECALM_PICK_H
 #define BECALM_PICK_H
 
-/* Which host: two random choices, and of them the one with fewer attempts in flight (Mitzenmacher, 2001). A retry or
- * hedge avoids every host that this call has tried, and rather takes one whose server has not asked for quiet; ejected
- * hosts and those that fail their checks are avoided. When that leaves no host, the quiet is ignored first, then
+/* Chooses the host of an attempt: of two random hosts, the one with fewer attempts in flight (Mitzenmacher, 2001). A
+ * retry or hedge avoids every host that this call has tried, and prefers a host that has sent no Retry-After. Ejected
+ * hosts and hosts that fail their checks are avoided. If that leaves no host, Retry-After is ignored first, then
  * "tried", then ejection, then checks: a call always gets a host if there is one. */
 
 #include <becalm/outlier.h>
@@ -12,7 +12,7 @@
 
 BECALM_BEGIN_DECLS
 
-/* The hosts that this call has been to. A count above 0 means that a retry or hedge is asking. */
+/* The hosts that this call has tried. A count above 0 means that the attempt is a retry or hedge. */
 struct becalm_tried {
     const uint32_t *host;
     uint32_t count;
@@ -23,8 +23,8 @@ struct becalm_tried {
 BECALM_API uint32_t becalm_pick(const struct becalm_hosts *, const struct becalm_outlier_policy *,
                                 const struct becalm_moment *, const struct becalm_tried *tried);
 
-/* The host for a probe of the breaker, on which it hangs whether the whole service is refused for longer: one with the
- * fewest failures in a row, however long ago, of those that becalm_pick() would choose from. */
+/* The host for a probe of the breaker, whose result decides for the whole service: of the hosts that becalm_pick()
+ * would choose from, one with the fewest failures in a row, however long ago they were. */
 BECALM_API uint32_t becalm_pick_probe(const struct becalm_hosts *, const struct becalm_outlier_policy *,
                                       const struct becalm_moment *);
 

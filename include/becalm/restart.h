@@ -2,18 +2,17 @@
 #ifndef BECALM_RESTART_H
 #define BECALM_RESTART_H
 
-/* A service whose hosts all refuse connections for a moment: its one process restarts. Calls that were never sent wait
- * ("are parked") for at most three quarters of their timeout, while one connection attempt each 100 ms asks whether
- * a host is back. The first that is accepted lets all of them go. That is neither a retry nor load: no budget pays
- * for it, and breaker, limit and ejection learn nothing from it. Refused for longer than the attempt's timeout, but at
- * least 1 s and at most 5 s, the service is gone and does not restart: those that wait are answered at once, and calls
- * take the usual way (retry, breaker) until a connection is accepted again.
+/* All hosts of a service refuse connections for a moment, for example because its one process restarts. Calls that were
+ * never sent wait ("are parked") for at most three quarters of their timeout, while one connection attempt every 100 ms
+ * probes whether a host is back. When a connection is accepted, all parked calls continue. Parking is neither a retry
+ * nor load: it costs no budget, and breaker, limit and ejection ignore it. If connections are refused for longer than
+ * the attempt's timeout (at least 1 s, at most 5 s), the service is gone and does not restart: parked calls end at
+ * once, and new calls are handled as usual (retry, breaker) until a connection is accepted again.
  *
- * The idea is HAProxy's pause of a second before the same server is tried again, shared by all calls instead of taken
- * by each.
+ * HAProxy pauses for a second before each call tries the same server again; here all calls share one such wait.
  *
- * Two parts, as the gate has. `struct becalm_restart` is the service's, shared by all threads, a few atomic words.
- * `struct becalm_parking` belongs to one worker thread and links the calls of that worker that are parked. */
+ * There are two structs, as for the gate. `struct becalm_restart` belongs to the service; all threads share its few
+ * atomic words. `struct becalm_parking` belongs to one worker thread and links the parked calls of that worker. */
 
 #include <becalm/outlier.h>
 
@@ -43,12 +42,12 @@ struct becalm_restart {
     BECALM_ATOMIC(uint64_t) * refusing; /* one bit per host: its latest connection was refused */
 };
 
-/* What the line says to a parked call. */
+/* What a parked call has to do. */
 enum becalm_berth_verdict {
     BECALM_BERTH_WAITS,
-    BECALM_BERTH_GO,    /* a host is back: go on as if nothing had happened */
-    BECALM_BERTH_PROBE, /* be the connection attempt that asks */
-    BECALM_BERTH_END    /* gone: end now */
+    BECALM_BERTH_GO,    /* a host is back: continue as if nothing had happened */
+    BECALM_BERTH_PROBE, /* make the next connection attempt */
+    BECALM_BERTH_END    /* the service is gone: end now */
 };
 
 /* One parked call's place in line. Embedded in struct becalm_call. */
@@ -59,11 +58,11 @@ struct becalm_berth {
     becalm_ns parked_at;            /* when it was parked last */
     struct becalm_berth *next;
     struct becalm_berth *previous;
-    void *owner; /* the driver's: which call this is */
+    void *owner; /* for the driver: which call this is */
     enum becalm_berth_verdict verdict;
 };
 
-/* One worker's. */
+/* The parked calls of one worker. */
 struct becalm_parking {
     struct becalm_restart *restart;
     struct becalm_berth *first;
@@ -76,8 +75,8 @@ BECALM_API void becalm_restart_defaults(struct becalm_restart_policy *);
 BECALM_API size_t becalm_restart_bytes(uint32_t hosts);
 /* Makes it, up, in `memory`, which is 64-aligned. */
 BECALM_API struct becalm_restart *becalm_restart_init(void *memory, uint32_t hosts);
-/* A reload: `to`, fresh from init, goes on from where `from` is, if they have as many hosts. Parked calls go on waiting
- * there. */
+/* A reload: gives `to`, fresh from init, the state of `from`, if they have as many hosts. Parked calls stay in `from`.
+ */
 BECALM_API void becalm_restart_carry(struct becalm_restart *to, const struct becalm_restart *from);
 
 /* `timeout` is the policy's attempt_timeout. */

@@ -5,15 +5,15 @@
 /* For programs that just want to call a blocking function with retries. This is a small driver around the engine: it
  * reads the clock, draws random numbers and sleeps.
  *
- *   struct becalm_guard *guard = becalm_guard_new(NULL, NULL);            once per thing that is called
+ *   struct becalm_guard *guard = becalm_guard_new(NULL, NULL);            once per service that is called
  *   enum becalm_reason why = becalm_run(guard, fetch, &order);             from any thread, as often as you like
  *   becalm_guard_free(guard);
  *
- * A first attempt that finds no slot in the limit waits in line, and so does one that no host took
- * (outcome.no_listener) while its host restarts; another thread wakes it.
+ * A first attempt that finds no slot in the limit waits in a queue. So does an attempt whose connection was refused
+ * (outcome.no_listener) while its host restarts. Another thread wakes it.
  *
- * The function makes one attempt and says how it ended. Since it blocks, the engine can't cut it short: it is told how
- * long it may take and keeps to that by itself. For the same reason there is no hedging here. */
+ * Your function makes one attempt and reports how it ended. It blocks, so the engine can't cut it short: the function
+ * is told its timeout and must keep to it by itself. For the same reason there is no hedging here. */
 
 #include <becalm/call.h>
 
@@ -22,7 +22,7 @@ BECALM_BEGIN_DECLS
 /* A policy and the state that all calls to one target share. */
 struct becalm_guard;
 
-/* What an attempt is told. */
+/* The input of one attempt. */
 struct becalm_try {
     uint32_t attempt;  /* 0 is the first */
     uint32_t host;     /* which of the guard's hosts; BECALM_NO_HOST if it has none */
@@ -32,7 +32,7 @@ struct becalm_try {
 /* Makes one attempt. *outcome is zeroed, which means success; set at least its kind otherwise. */
 typedef void becalm_try_fn(const struct becalm_try *, struct becalm_outcome *outcome, void *data);
 
-/* What happened before a retry: everything a log line wants. */
+/* What happened before a retry, for a log line. */
 struct becalm_retry {
     uint32_t retry; /* 1 is the first retry */
     uint32_t of;    /* so many are allowed */
@@ -45,7 +45,7 @@ struct becalm_guard_options {
     uint32_t hosts;                     /* how many hosts the target has; 0: the function knows where to go */
     void (*on_retry)(const struct becalm_retry *, void *data);
     void (*on_breaker)(enum becalm_breaker_state from, enum becalm_breaker_state to, void *data);
-    void *data; /* for the two above, which are called in the thread of the call */
+    void *data; /* for these two callbacks, which run in the thread of the call */
 };
 
 /* A guard on the heap; `options` may be NULL. NULL: the policy does not pass its check (then *complaint, if given, says
@@ -65,8 +65,8 @@ BECALM_API struct becalm_cancel *becalm_cancel_new(void);
 BECALM_API void becalm_cancel(struct becalm_cancel *);
 BECALM_API void becalm_cancel_free(struct becalm_cancel *);
 
-/* Runs the function until it succeeds or must not be tried again, and says why it ended: BECALM_WHY_OK or another. The
- * call is taken as idempotent: a program that asks for retries says so by that. */
+/* Runs the function until it succeeds or must not be tried again, and returns the reason: BECALM_WHY_OK or another. The
+ * call counts as idempotent, because the program asks for retries. */
 BECALM_API enum becalm_reason becalm_run(struct becalm_guard *, becalm_try_fn *, void *data);
 
 struct becalm_run_options {
@@ -75,7 +75,7 @@ struct becalm_run_options {
     struct becalm_record *record;  /* NULL, or where the decision record goes */
 };
 
-/* The same, with everything that can be said about the call. */
+/* The same, with all options of a call. */
 BECALM_API enum becalm_reason becalm_run_with(struct becalm_guard *, const struct becalm_run_options *, becalm_try_fn *,
                                               void *data);
 

@@ -24,7 +24,7 @@ BECALM_BEGIN_DECLS
 
 /* Touch it only through the functions below. */
 struct becalm_sketch {
-    BECALM_ATOMIC(uint64_t) turn;     /* number of the present span, and what of it is being emptied just now */
+    BECALM_ATOMIC(uint64_t) turn;     /* number of the present span, and which part is being emptied just now */
     BECALM_ATOMIC(uint64_t) typical;  /* cached: half microseconds, and when it was taken */
     BECALM_ATOMIC(uint64_t) live;     /* the same */
     BECALM_ATOMIC(uint32_t) count[2]; /* notes in each generation */
