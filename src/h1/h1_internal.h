@@ -2,7 +2,7 @@
 #ifndef BECALM_H1_H1_INTERNAL_H
 #define BECALM_H1_H1_INTERNAL_H
 
-/* What the files of the HTTP/1 codec share. */
+/* Shared by the files of the HTTP/1 codec. */
 
 #include "h1.h"
 
@@ -25,7 +25,7 @@ bool h1__authority_valid(struct becalm_text);
 enum h1__body {
     H1__FRAMED,    /* as its fields say, or until the connection closes */
     H1__DESCRIBED, /* none: to HEAD and 304 the fields speak of another answer's body */
-    H1__NEVER      /* none, whatever the fields say: 1xx, 204, and what opens a tunnel */
+    H1__NEVER      /* none, whatever the fields say: 1xx, 204, and an answer that opens a tunnel */
 };
 
 /* A head whose lines are known to be well formed: what its fields mean. `repeated` has bit n if the field with id n is

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* Where a socket is bound or connected to. `any` is what the system calls take. */
+/* A socket address. Pass `any` to system calls. */
 union address_socket {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -34,14 +34,14 @@ struct address {
     char name[ADDRESS_NAME_MAX + 1]; /* NAME */
 };
 
-/* Accepts what the loader accepts (value_address() and value_srv() of the policy); false for anything else. Of
- * srv://_http._tcp.name the name is kept, and the port is 0: whoever resolves it learns the ports, too. */
+/* Accepts the same texts as the policy loader (value_address() and value_srv()); false for anything else. Of
+ * srv://_http._tcp.name the name is kept, and the port is 0: the resolver finds the ports. */
 bool address_parse(const char *text, struct address *);
 
-/* How long it is, for the system calls. */
+/* The length of the address, for system calls. */
 socklen_t address_length(const union address_socket *);
 
-/* In the network's order; 0 of a Unix socket. */
+/* The port in network byte order; 0 for a Unix socket. */
 static inline in_port_t address_port(const union address_socket *address)
 {
     return address->any.sa_family == AF_INET    ? address->v4.sin_port
@@ -49,12 +49,12 @@ static inline in_port_t address_port(const union address_socket *address)
                                                 : 0;
 }
 
-/* Zeroed, so that equal addresses are equal bytes. */
+/* Both must have been zeroed before they were filled, so that equal addresses have equal bytes. */
 bool address_equal(const union address_socket *, const union address_socket *);
 
-/* The text that address_parse() takes; an IPv4 address inside of an IPv6 one (::ffff:10.0.0.1) as IPv4; "unix:" alone
- * for a socket without a path, as clients have: zero the memory before accept() fills a part of it. Cut at `size`;
- * returns the length. */
+/* Writes the text that address_parse() accepts. An IPv4 address inside of an IPv6 one (::ffff:10.0.0.1) is written as
+ * IPv4. A Unix socket without a path, as clients have, is "unix:" alone: zero the memory before accept() fills a part
+ * of it. Cut at `size`; returns the length. */
 size_t address_write(const union address_socket *, char *text, size_t size);
 
 /* The IP address alone, without brackets and port, as access logs have it. */

@@ -2,9 +2,9 @@
 #ifndef BECALM_LOOP_BLOCKS_H
 #define BECALM_LOOP_BLOCKS_H
 
-/* Memory of one thread for what comes and goes with every request. What is given back is kept for the next who asks
- * for as much, so that a crowd of requests does not cost malloc() a search each. All zeroes is an empty one. With the
- * address sanitizer it keeps nothing, so that whatever is used too late is found. */
+/* A free list of one thread, for memory that every request takes and gives back. A block that is given back is kept for
+ * the next request of the same size, so that each request does not cost a search in malloc(). All zeroes is an empty
+ * list. With the address sanitizer it keeps nothing, so that a use after free is found. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,13 +29,13 @@ struct blocks {
     uint32_t count[BLOCKS_LARGEST / BLOCKS_STEP];
 };
 
-/* NULL: no memory. Aligned as malloc() does it, which it comes from: it may be given to free() or realloc() instead.
- * Without one (NULL) all is malloc()'s. */
+/* NULL: no memory. The block comes from malloc(), with its alignment, and may also be given to free() or realloc(). If
+ * the list is NULL, this is malloc(). */
 void *blocks_take(struct blocks *, size_t size);
-/* Takes it back; `size` is what was asked for, or what was asked of malloc() if that is a multiple of BLOCKS_STEP.
- * NULL: nothing. */
+/* Takes a block back. `size` is the size that was asked for; of a block from malloc() it must be a multiple of
+ * BLOCKS_STEP. NULL is ignored. */
 void blocks_give(struct blocks *, void *, size_t size);
-/* Gives all that is kept to free(). What is given back later is kept again. */
+/* Frees all kept blocks. Blocks that are given back later are kept again. */
 void blocks_empty(struct blocks *);
 
 #endif

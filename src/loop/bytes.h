@@ -2,7 +2,7 @@
 #ifndef BECALM_LOOP_BYTES_H
 #define BECALM_LOOP_BYTES_H
 
-/* Bytes that wait: a buffer that grows at its end and is used up from its beginning. All zeroes is an empty one. */
+/* A byte queue: a buffer that grows at its end and is consumed from its beginning. All zeroes is an empty one. */
 
 #include "blocks.h"
 
@@ -19,12 +19,12 @@ struct bytes {
 
 bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
 void bytes_free(struct bytes *);
-/* The same with memory that `blocks` keeps. What was added in one way may be freed in the other. */
+/* The same with memory from `blocks`. Bytes that were added in one way may be freed in the other. */
 bool bytes_add_from(struct bytes *, struct blocks *, const char *, size_t);
 void bytes_give(struct bytes *, struct blocks *);
 
-/* Before so many are added: where bytes that have been used stand is room again, or who never uses up all of them would
- * keep all that there ever were. */
+/* Call it before adding so many bytes: it reuses the room of consumed bytes. Without it, a buffer that is never
+ * completely consumed would grow for ever. */
 void bytes_make_room(struct bytes *, size_t);
 
 static inline size_t bytes_left(const struct bytes *bytes)
@@ -32,7 +32,7 @@ static inline size_t bytes_left(const struct bytes *bytes)
     return bytes->length - bytes->from;
 }
 
-/* Where they begin; never NULL, so that nothing at all is a text, too. */
+/* The first byte; never NULL, so that an empty buffer is a valid text, too. */
 static inline const char *bytes_at(const struct bytes *bytes)
 {
     return bytes->at == NULL ? "" : bytes->at + bytes->from;

@@ -2,8 +2,8 @@
 #ifndef BECALM_LOOP_HASH_TABLE_H
 #define BECALM_LOOP_HASH_TABLE_H
 
-/* A hash table of nodes by keys that are random already, such as peer.h's. The nodes are their owners', who embed them
- * first. Zeroed: empty. */
+/* A hash table of nodes by keys that are random already, such as peer.h's. Owners embed the node as their first member
+ * and allocate it. Zeroed: empty. */
 
 #include <becalm/base.h>
 
@@ -19,7 +19,7 @@ struct hash_table {
 };
 
 struct hash_table_node *hash_table_find(const struct hash_table *, uint64_t key); /* NULL: it is not there */
-/* Its key is not in the table yet. False: no memory, and nothing has changed. */
+/* Adds a node whose key is not in the table yet. False: no memory, and nothing has changed. */
 bool hash_table_put(struct hash_table *, struct hash_table_node *);
 void hash_table_remove(struct hash_table *, struct hash_table_node *);
 void hash_table_free(struct hash_table *); /* not the nodes */

@@ -2,7 +2,7 @@
 #ifndef BECALM_LOOP_LISTEN_H
 #define BECALM_LOOP_LISTEN_H
 
-/* Sockets that connections come in by: opened here, or handed over by the program that started this one. */
+/* Listening sockets: opened here, or handed over by the program that started this one. */
 
 #include "address.h"
 
@@ -18,7 +18,7 @@ struct handed {
 };
 /* The descriptor among them that is bound to this address; -1: there is none. */
 int listen_find(const struct handed *, const union address_socket *);
-/* A copy of it; -1: there is none, or no descriptor for it. */
+/* A duplicate of that descriptor; -1: there is none, or no descriptor is left. */
 int listen_handed(const struct handed *, const union address_socket *);
 
 #endif

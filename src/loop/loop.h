@@ -3,7 +3,7 @@
 #define BECALM_LOOP_LOOP_H
 
 /* One thread's event loop: edge-triggered epoll, a timing wheel, one reading of the clock per wake-up. Sockets are
- * registered once, for everything, and never again: a source remembers by itself what it may still read or write. */
+ * registered once, for reading and writing, and never again: a source remembers itself whether it may read or write. */
 
 #include "blocks.h"
 #include "wheel.h"
@@ -21,14 +21,14 @@ struct source {
     bool ended;    /* of a wire: the peer will send no more */
 };
 
-/* Something to be done after the events of this wake-up: when nobody is in the middle of anything. */
+/* Work that is done after the events of this wake-up, when no other function is on the stack. */
 struct task {
     struct task *next;
-    struct task **link; /* NULL: it does not wait */
+    struct task **link; /* NULL: not queued */
     void (*run)(struct task *);
 };
 
-/* Memory of the loop's blocks that goes back when the events of a wake-up are done. */
+/* Memory of the loop's blocks that is given back when the events of a wake-up are done. */
 struct loop_given {
     struct loop_given *next;
     void *memory;
@@ -46,16 +46,16 @@ struct loop {
     becalm_ns wall_read_at;
     struct task *first_task;
     struct task **last_task;
-    struct task turn;              /* behind those that are run now, and before those that wait for the next time */
-    uint64_t turns;                /* that were begun: who has looked at something in this one need not look again */
-    struct blocks blocks;          /* memory for what comes and goes with every request */
-    void *dead;                    /* memory that events of this wake-up may still point to */
-    struct loop_given *given;      /* the same of the blocks */
-    void (*woken)(struct loop *);  /* another thread called loop_wake() */
-    BECALM_ATOMIC(uint32_t) wakes; /* that were seen to */
-    uint32_t wakes_seen;           /* by loop_moves() */
+    struct task turn;             /* marks the end of the tasks of this wake-up; the next wake-up runs those after it */
+    uint64_t turns;               /* wake-ups so far: a check that was made in this one need not be made again */
+    struct blocks blocks;         /* memory that every request takes and gives back */
+    void *dead;                   /* memory that events of this wake-up may still point to */
+    struct loop_given *given;     /* the same of the blocks */
+    void (*woken)(struct loop *); /* another thread called loop_wake() */
+    BECALM_ATOMIC(uint32_t) wakes; /* calls of loop_wake() that the thread has handled */
+    uint32_t wakes_seen;           /* of these, seen by loop_moves() */
     bool stop;
-    bool stands; /* the clock: `now` and `wall` are what a test made them */
+    bool stands; /* the clock stands still: a test sets `now` and `wall` */
 };
 
 /* 0, or BECALM_EIO with errno. */
@@ -64,21 +64,21 @@ void loop_close(struct loop *);
 
 /* Runs until loop->stop. */
 void loop_run(struct loop *);
-/* One wake-up: what the sockets, timers and tasks have to do now. If there is nothing it sleeps, or returns at once:
- * that is for tests in virtual time. */
+/* One wake-up: handles the sockets, timers and tasks that are ready. If none is, it sleeps, or returns at once, which
+ * is for tests in virtual time. */
 void loop_turn(struct loop *, bool sleeps);
 
 /* From any thread. Never blocks; many wakes may become one. */
 void loop_wake(struct loop *);
 
-/* Has the thread seen to a wake since this was asked the last time? If so it is woken again, so that the next answer is
- * about the time from now on. The first answer is yes. From one thread, any but the loop's own. */
+/* Has the loop's thread handled a wake since the last call of this function? If so it is woken again, so that the next
+ * answer is about the time from now on. The first answer is yes. Call it from one thread, not the loop's own. */
 bool loop_moves(struct loop *);
 
 /* Edge-triggered, for reading and writing. 0, or BECALM_EIO with errno. */
 int loop_watch(struct loop *, struct source *);
-/* Level-triggered, for reading; `exclusive` wakes one of the threads that share the socket. This is how sockets are
- * watched that may have several descriptors. */
+/* Level-triggered, for reading; `exclusive` wakes one of the threads that share the socket. Use it for sockets that may
+ * have several descriptors. */
 int loop_watch_level(struct loop *, struct source *, bool exclusive);
 void loop_forget(struct loop *, struct source *);
 
@@ -91,8 +91,8 @@ void loop_give_later(struct loop *, struct loop_given *given, void *memory, size
  * a socket by itself only with the last of its descriptors, so one that may have others is taken out first. */
 void loop_bury(struct loop *, struct source *);
 
-/* What a task queues while it runs, itself for instance, is run after the next look at sockets, timers and the clock:
- * a task with much to do lets others have their turn by that. */
+/* Queues a task. A task that is queued while tasks run, for instance by itself, is run in the next wake-up, after
+ * sockets, timers and the clock: so a task with much to do can let others have their turn. */
 void loop_later(struct loop *, struct task *);
 void loop_not_later(struct loop *, struct task *);
 

@@ -10,10 +10,10 @@
 #define WHEEL_LEVELS 5u
 #define WHEEL_SLOTS  64u
 
-/* Embedded in whatever waits. Zeroed: not armed. */
+/* Embedded in its owner. Zeroed: not armed. */
 struct timer {
     struct timer *next;
-    struct timer **link; /* what points to this one; NULL: not armed */
+    struct timer **link; /* the pointer to this timer; NULL: not armed */
     becalm_ns at;
     void (*fire)(struct timer *);
 };
@@ -38,7 +38,7 @@ static inline bool timer_armed(const struct timer *timer)
 /* No timer fires before this; BECALM_NEVER: none is armed. It may be too early, never too late. */
 becalm_ns wheel_next(struct wheel *);
 
-/* Fires all that are due. A timer is disarmed when it fires; what it does may arm and disarm any timer. */
+/* Fires all timers that are due. A timer is disarmed when it fires; `fire` may arm and disarm any timer. */
 void wheel_run(struct wheel *, becalm_ns now);
 
 #endif

@@ -2,29 +2,30 @@
 #ifndef BECALM_MESSAGE_ANSWER_HEAD_H
 #define BECALM_MESSAGE_ANSWER_HEAD_H
 
-/* What the gateway adds to the head of an answer: of one that passes, of one that was kept or stored, and of its own.
- * No other place adds anything. */
+/* The header fields that the gateway adds to an answer: to a host's answer that is passed on, to one that was kept or
+ * stored, and to its own. No other place adds fields. */
 
 #include "draft.h"
 
-/* Of an answer that passes: what we write ourselves, and what was said to us alone. */
+/* Fields of a host's answer that are not passed on: those that the gateway writes itself, and those meant for it alone.
+ */
 #define ANSWER_HEAD_OURS                                                                                 \
     (FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_BECALM_RETRY) | FIELD_BIT(FIELD_BECALM_EXPLAIN) | \
      FIELD_BIT(FIELD_ENVOY_OVERLOADED))
 
-/* Which fields of an answer do not pass. What has no body (the answer to HEAD, 304) says how long it would be; of
- * another, whoever writes it says so. */
+/* The fields of an answer that are not passed on. `describes`: the answer has no body (to HEAD, 304) and its
+ * Content-Length describes one, so that field is passed on. For other answers the gateway writes it. */
 static inline uint64_t answer_head_skip(bool describes)
 {
     return describes ? ANSWER_HEAD_OURS & ~FIELD_BIT(FIELD_CONTENT_LENGTH) : ANSWER_HEAD_OURS;
 }
 
-/* What Proxy-Status (RFC 9209) says, with the reason in its details. */
+/* The content of Proxy-Status (RFC 9209), with the reason in its details. */
 enum answer_note {
     ANSWER_NOTE_NONE,
-    ANSWER_NOTE_RECEIVED, /* a host's answer, `received`, though the call did not go well */
+    ANSWER_NOTE_RECEIVED, /* a host's answer with the status `received`, of a call that failed */
     ANSWER_NOTE_ERROR,    /* `error`: there is no answer of a host */
-    ANSWER_NOTE_REPLAYED  /* it was stored, and not made anew */
+    ANSWER_NOTE_REPLAYED  /* a stored answer */
 };
 
 struct answer_head {

@@ -2,16 +2,16 @@
 #ifndef BECALM_MESSAGE_DRAFT_H
 #define BECALM_MESSAGE_DRAFT_H
 
-/* A head that is going to be written, in no protocol's bytes: the fields of another head that are passed on, and those
- * that are added. A codec writes it: h1_put_request() and h1_put_answer() for HTTP/1. It points to everything and owns
- * nothing. */
+/* A head that is going to be written, independent of the protocol: the fields of another head that are passed on, and
+ * fields that are added. A codec writes it: h1_put_request() and h1_put_answer() for HTTP/1. A draft only has pointers
+ * and owns nothing. */
 
 #include "head.h"
 #include "text_sink.h"
 
 #define DRAFT_ADDED_MAX 16u
 
-/* The name is in lower case, and never goes away. */
+/* The name is in lower case, and must outlive the draft. */
 struct draft_field {
     struct becalm_text name;
     struct becalm_text value;
@@ -29,7 +29,7 @@ struct draft {
     struct becalm_text upgrade; /* the protocol that is asked for, or switched to; absent: none */
     enum body_framing framing;  /* BODY_OPEN: the codec marks the end in its own way; a length is among the fields */
     bool te_trailers;           /* of a request: trailers are welcome */
-    bool close;                 /* nothing follows on this connection */
+    bool close;                 /* no other message follows on this connection */
     uint32_t count;
     struct becalm_text lines[3]; /* more fields, as HTTP/1 writes them, for requests by it alone; absent: none */
     struct text_sink values;     /* room for values that are made here */

@@ -2,7 +2,7 @@
 #ifndef BECALM_MESSAGE_FIELD_H
 #define BECALM_MESSAGE_FIELD_H
 
-/* Fields of a head, whichever protocol they came by. */
+/* Header fields, independent of the protocol. */
 
 #include <becalm/http.h>
 
@@ -48,7 +48,7 @@ enum field_id {
      FIELD_BIT(FIELD_TE) | FIELD_BIT(FIELD_UPGRADE) | FIELD_BIT(FIELD_TRANSFER_ENCODING) |           \
      FIELD_BIT(FIELD_HTTP2_SETTINGS) | FIELD_BIT(FIELD_PROXY_AUTHORIZATION) | FIELD_BIT(FIELD_PROXY_AUTHENTICATE))
 
-/* What traces are continued by. */
+/* Fields that carry a trace context. */
 #define FIELD_TRACE                                                                                                    \
     (FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE) | FIELD_BIT(FIELD_BAGGAGE) | FIELD_BIT(FIELD_B3) |     \
      FIELD_BIT(FIELD_B3_TRACE) | FIELD_BIT(FIELD_B3_SPAN) | FIELD_BIT(FIELD_B3_PARENT) | FIELD_BIT(FIELD_B3_SAMPLED) | \
@@ -64,7 +64,7 @@ struct field {
     bool hop;   /* for one connection, or of no meaning here: not passed on */
 };
 
-/* Which field this is, by a name that is known to be a token; FIELD_OTHER if nobody here cares. */
+/* The id of a field by its name, which must be a token; FIELD_OTHER if the gateway does not read that field. */
 enum field_id field_find(const char *name, size_t length);
 
 /* The name of a field that is known, in lower case, for ever. */

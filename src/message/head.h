@@ -2,9 +2,9 @@
 #ifndef BECALM_MESSAGE_HEAD_H
 #define BECALM_MESSAGE_HEAD_H
 
-/* The head of a request or an answer as it came, whichever protocol it came by. A codec fills it: h1_parse_request()
- * for HTTP/1. The texts of its fields stand anywhere in `bytes`, in any order: HTTP/1 leaves them where they came, a
- * codec that unpacks them may put one behind the other. What a protocol does not know stays 0. */
+/* The parsed head of a request or an answer, independent of the protocol. A codec fills it: h1_parse_request() for
+ * HTTP/1. The texts of its fields are in `bytes`, in any order: HTTP/1 leaves them where they arrived, and a codec that
+ * decompresses them may put them one after the other. Members that a protocol does not have stay 0. */
 
 #include "field.h"
 
@@ -33,17 +33,17 @@ struct head {
     uint32_t phrase_length;
     enum http_version version;
     bool keep_alive; /* another message may follow on its connection */
-    bool close;      /* HTTP/1: Connection: close was said */
+    bool close;      /* HTTP/1: it has Connection: close */
     bool expects_continue;
     bool upgrades;     /* HTTP/1: Connection: upgrade and an Upgrade field */
     bool websocket;    /* and it is exactly websocket */
     bool one_protocol; /* or at least one protocol and no list: head_find(FIELD_UPGRADE) */
     bool te_trailers;  /* its sender reads trailers */
-    bool names_fields; /* HTTP/1: Connection names fields that go no further, and maybe trailers */
+    bool names_fields; /* HTTP/1: Connection names fields, and maybe trailers, that must not be passed on */
     enum body_framing framing;
     uint64_t content_length;
     bool as_it_came;  /* HTTP/1: each field is passed on, and its line is what HTTP/1 writes here: "name: value" */
-    bool length_once; /* it is said by one field, as a number is usually written: that field may pass as it came */
+    bool length_once; /* exactly one Content-Length, in plain digits: that field may be passed on unchanged */
     uint64_t seen;    /* bit n: a field with id n is there */
     uint32_t field_count;
     struct field field[HEAD_FIELDS_MAX];
@@ -73,7 +73,7 @@ struct becalm_text head_find(const struct head *, enum field_id);
 struct becalm_text head_find_other(const struct head *, struct becalm_text name);
 struct becalm_text head_find_last(const struct head *, struct becalm_text name);
 
-/* Is there a field of this name, in any case, with exactly this value? Either will do, if there are two of the name. */
+/* Is there a field of this name, in upper or lower case, with exactly this value? Any field of the name may have it. */
 bool head_has_value(const struct head *, struct becalm_text name, struct becalm_text value);
 
 static inline struct becalm_text head_method(const struct head *head)
@@ -91,7 +91,7 @@ static inline struct becalm_text head_phrase(const struct head *head)
     return (struct becalm_text){head->bytes + head->phrase, head->phrase_length};
 }
 
-/* How many bytes a copy takes, which has no more room for fields than it needs; and makes it, there. */
+/* The size of a copy, which has no more room for fields than it needs; and a function that makes it at `to`. */
 static inline size_t head_copy_size(const struct head *head)
 {
     return offsetof(struct head, field) + head->field_count * sizeof head->field[0] + head->length;

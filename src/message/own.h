@@ -2,8 +2,8 @@
 #ifndef BECALM_MESSAGE_OWN_H
 #define BECALM_MESSAGE_OWN_H
 
-/* Answers that the gateway gives by itself: a problem document (RFC 9457) that says why, Proxy-Status (RFC 9209), and a
- * Retry-After on every 503 and 429, and where it is known on 409. For gRPC an answer of trailers only. */
+/* The gateway's own answers: a problem document (RFC 9457) with the reason, Proxy-Status (RFC 9209), and a Retry-After
+ * on every 503 and 429, and on 409 where it is known. For gRPC the answer has trailers only. */
 
 #include "draft.h"
 
@@ -25,8 +25,8 @@ struct own {
     struct becalm_text date;
 };
 
-/* The answer's head, with its values in `room`, and its body, which is made in `room`, too: OWN_ROOM bytes. Whoever
- * writes it says whether the connection goes on, and leaves the body out of an answer to HEAD. */
+/* Makes the head of the answer, and returns its body; values and body are in `room`, OWN_ROOM bytes. The caller decides
+ * whether the connection is kept, and leaves the body out of an answer to HEAD. */
 #define OWN_ROOM 2048u
 struct becalm_text own_draft(struct draft *, const struct own *, char *room);
 

@@ -2,9 +2,9 @@
 #ifndef BECALM_MESSAGE_PACKED_H
 #define BECALM_MESSAGE_PACKED_H
 
-/* Fields that outlive the message that they came with, one behind the other: the lengths of name and value, then both.
- * They can be kept in any memory, at any address, and be written by any codec. The answer's phrase comes first, as a
- * field without a name. Behind a second one, which is empty, are trailers. */
+/* Fields that outlive their message, packed one after the other: the lengths of name and value, then both. They can be
+ * kept in any memory, at any address, and any codec can write them. The answer's phrase comes first, as a field without
+ * a name. Trailers follow after a second field without a name, whose value is empty. */
 
 #include "draft.h"
 
@@ -13,19 +13,19 @@ void packed_put(struct text_sink *, struct becalm_text name, struct becalm_text 
 /* The phrase and all fields of an answer. */
 void packed_put_draft(struct text_sink *, const struct draft *);
 
-/* Trailers, behind phrase and fields. */
+/* Trailers, after phrase and fields. */
 void packed_put_trailers(struct text_sink *, const struct head *);
 
-/* Takes them out, with what is before them: `packed` is then phrase and fields alone. */
+/* Splits the trailers off and returns them: `packed` is then phrase and fields alone. */
 struct becalm_text packed_split(struct becalm_text *packed);
 
-/* Of bytes that another program has kept: are they packed fields, each of which may be written? */
+/* For bytes from a store that other programs write, too: are they well-formed packed fields that may be written? */
 bool packed_is_right(struct becalm_text);
 
-/* Takes out the fields of this name, which is in small letters; returns how long the rest is. */
+/* Removes the fields of this name, which is in lower case; returns the length of the rest. */
 size_t packed_without(char *at, size_t length, const char *name);
 
-/* Takes the next one. False: there is none. */
+/* Reads the next field. False: there is none. */
 bool packed_next(struct becalm_text *rest, struct becalm_text *name, struct becalm_text *value);
 
 #endif

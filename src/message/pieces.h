@@ -2,7 +2,7 @@
 #ifndef BECALM_MESSAGE_PIECES_H
 #define BECALM_MESSAGE_PIECES_H
 
-/* Parts of a body that are here at once, and are passed on in one go. */
+/* Parts of a body that arrived together, and are passed on with one write. */
 
 #include <becalm/http.h>
 
@@ -17,11 +17,11 @@ struct pieces {
     size_t bytes; /* of all */
 };
 
-/* What comes of a body now, from an exchange to one of its sides. */
+/* The next part of a body, from an exchange to its client's or host's side. */
 struct stream_part {
     const struct pieces *pieces;
-    const struct head *trailers; /* behind the last piece; NULL: none */
-    bool ended;                  /* nothing follows */
+    const struct head *trailers; /* after the last piece; NULL: none */
+    bool ended;                  /* this is the end of the body */
 };
 
 #endif

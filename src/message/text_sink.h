@@ -2,7 +2,7 @@
 #ifndef BECALM_MESSAGE_TEXT_SINK_H
 #define BECALM_MESSAGE_TEXT_SINK_H
 
-/* Text that grows in a buffer of fixed size; what does not fit sets `full` and is left out. */
+/* Text that grows in a buffer of fixed size; a text that does not fit sets `full` and is left out. */
 
 #include <becalm/http.h>
 
@@ -18,7 +18,7 @@ struct text_sink {
 void text_put(struct text_sink *, struct becalm_text);
 void text_put_number(struct text_sink *, uint64_t);
 
-/* Here, so that the length of a constant is one. */
+/* Inline, so that the compiler knows the length of a constant. */
 static inline void text_put_chars(struct text_sink *out, const char *text)
 {
     text_put(out, (struct becalm_text){text, strlen(text)});

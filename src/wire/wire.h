@@ -2,9 +2,9 @@
 #ifndef BECALM_WIRE_WIRE_H
 #define BECALM_WIRE_WIRE_H
 
-/* Bytes over one connected socket, plain or with TLS (wire_tls.h). A wire alone knows about interrupted system calls,
- * about sockets that take or give nothing now, about short reads and writes, and how many reads one connection may make
- * before the others have their turn. Whoever owns one says what the bytes mean. */
+/* Bytes over one connected socket, plain or with TLS (wire_tls.h). Only the wire handles interrupted system calls
+ * (EINTR), sockets that would block (EAGAIN), short reads and writes, and how many reads one connection may make before
+ * others have their turn. The owner of a wire interprets the bytes. */
 
 #include "loop/bytes.h"
 #include "loop/loop.h"
@@ -16,11 +16,11 @@
 
 struct wire {
     struct source source; /* first */
-    struct bytes out;     /* what the socket did not take yet */
+    struct bytes out;     /* bytes that the socket did not take yet */
     struct wire_tls *tls; /* NULL: plain */
 };
 
-/* From the source's `ready`: notes what the events say, so that wire_readable() and wire_ended() know it. */
+/* Call it from the source's `ready`: notes the events for wire_readable() and wire_ended(). */
 static inline void wire_note(struct wire *wire, uint32_t events)
 {
     wire->source.readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
@@ -33,32 +33,32 @@ static inline bool wire_readable(const struct wire *wire)
     return wire->source.readable;
 }
 
-/* Has the peer said that it will send no more? What it sent before may still be there to be read. */
+/* Has the peer ended its side of the connection? Bytes that it sent before may still have to be read. */
 static inline bool wire_ended(const struct wire *wire)
 {
     return wire->source.ended;
 }
 
-/* Its peer has ended, and all that it sent was read. */
+/* The peer has ended its side, and all its bytes were read. */
 static inline bool wire_over(const struct wire *wire)
 {
     return wire->source.ended && !wire->source.readable;
 }
 
-/* Something is to be learned by reading, though no event says so. */
+/* Makes the next read try the socket, although no event came. */
 static inline void wire_again(struct wire *wire)
 {
     wire->source.readable = true;
 }
 
-/* The other way round: nothing is read before the next event. */
+/* Makes reads wait for the next event. */
 static inline void wire_wait(struct wire *wire)
 {
     wire->source.readable = false;
 }
 
-/* Reads once, up to `size` bytes. Returns how many, or one of these. WIRE_ALIEN: a client that should speak TLS does
- * not, but seems to speak HTTP: what it said is gone, and the wire is a plain one from now on. */
+/* Reads once, up to `size` bytes. Returns the number of bytes, or one of these. WIRE_ALIEN: a client that should speak
+ * TLS seems to speak plain HTTP: its bytes are dropped, and the wire is a plain one from now on. */
 enum { WIRE_END = 0, WIRE_LATER = -1, WIRE_BROKEN = -2, WIRE_FULL = -3, WIRE_ALIEN = -4 };
 ssize_t wire__recv(int fd, char *into, size_t size);
 ssize_t wire__read_again(struct wire *, char *into, size_t size, ssize_t got);
@@ -79,22 +79,22 @@ static inline ssize_t wire_read(struct wire *wire, char *into, size_t size)
     return wire->tls == NULL ? wire_read_plain(wire, into, size) : wire__tls_read(wire, into, size);
 }
 
-/* Sends once what the socket takes, past what waits in `out`. Returns how many bytes, which may be none; WIRE_BROKEN:
- * the connection is broken. With TLS what was taken may wait in `out` all the same. */
+/* Sends once, ignoring bytes that wait in `out`. Returns how many bytes the socket took, which may be none;
+ * WIRE_BROKEN: the connection is broken. With TLS, bytes that were taken may still wait in `out`. */
 ssize_t wire_send(struct wire *, struct iovec *, int count);
 
-/* Sends; what the socket does not take waits in `out`, behind what waits there already. Returns how many bytes the
- * socket took of what waited and of these. WIRE_BROKEN: the connection is broken. WIRE_FULL: there is no memory for the
- * rest, but some may have been sent. Without parts it sends what waits. */
+/* Sends the bytes in `out` and then these; bytes that the socket does not take are kept in `out`. Returns how many
+ * bytes the socket took in all. WIRE_BROKEN: the connection is broken. WIRE_FULL: there is no memory for the rest, but
+ * some bytes may have been sent. With a count of 0 it sends only the bytes in `out`. */
 ssize_t wire_write(struct wire *, struct iovec *, int count);
 
-/* Does something wait for the socket to take it? */
+/* Do bytes wait for the socket to take them? */
 static inline bool wire_blocked(const struct wire *wire)
 {
     return bytes_left(&wire->out) > 0;
 }
 
-/* What a look at the socket shows, without reading. */
+/* The state of the socket, found without reading. */
 enum wire_sight {
     WIRE_QUIET, /* open, and nothing to read */
     WIRE_SPEAKS,
@@ -102,12 +102,12 @@ enum wire_sight {
 };
 enum wire_sight wire_peek(struct wire *);
 
-/* Tells the peer that nothing more will come. */
+/* Ends our side of the connection: FIN, with TLS after close_notify. */
 void wire_shut(struct wire *);
-/* When it is closed, the peer gets a reset: so it does not take what it has for all. */
+/* Makes the later close a reset, so that the peer does not take a partial message for a complete one. */
 void wire_reset(struct wire *);
 
-/* Before it is closed: frees what TLS has, with a goodbye to the peer. */
+/* Call wire_free() before the socket is closed: frees the TLS state, and sends close_notify. */
 void wire__tls_free(struct wire *);
 static inline void wire_free(struct wire *wire)
 {
@@ -116,41 +116,41 @@ static inline void wire_free(struct wire *wire)
     }
 }
 
-/* Is it still at TLS's handshake? */
+/* Is the TLS handshake still in progress? */
 bool wire__tls_shakes(const struct wire *);
 static inline bool wire_shakes(const struct wire *wire)
 {
     return wire->tls != NULL && wire__tls_shakes(wire);
 }
 
-/* Has its handshake failed? Then what it still says is thrown away, so that the peer can read why. */
+/* Has the TLS handshake failed? Then the peer's bytes are read and thrown away, so that it can read our alert. */
 bool wire__tls_over(const struct wire *);
 static inline bool wire_failed(const struct wire *wire)
 {
     return wire->tls != NULL && wire__tls_over(wire);
 }
 
-/* Has TLS been ended by the socket's end alone? An attacker on the way may have cut it off. */
+/* Has the connection ended without close_notify? An attacker on the path may have cut it. */
 bool wire__tls_cut(const struct wire *);
 static inline bool wire_cut(const struct wire *wire)
 {
     return wire->tls != NULL && wire__tls_cut(wire);
 }
 
-/* Does it have bytes that were read from the socket, and not by its owner? */
+/* Has the wire bytes that it has read from the socket, and its owner has not read yet? */
 bool wire__tls_left(const struct wire *);
 static inline bool wire_left(const struct wire *wire)
 {
     return wire->tls != NULL && wire__tls_left(wire);
 }
 
-/* Something has come that nobody asked for. Is it TLS that speaks with itself, and nothing else? */
+/* Bytes have come on an idle connection. Are they only TLS's own messages (tickets, new keys), and no data? */
 static inline bool wire_small_talk(struct wire *wire)
 {
     return wire->tls != NULL && wire_peek(wire) == WIRE_QUIET;
 }
 
-/* For wire_tls.c: the socket itself, and what else differs with TLS. */
+/* For wire_tls.c: the plain socket, and the functions that differ with TLS. */
 ssize_t wire_send_plain(struct wire *, struct iovec *, int count);
 ssize_t wire_flush_plain(struct wire *);
 enum wire_sight wire_peek_plain(const struct wire *);
