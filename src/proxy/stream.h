@@ -2,13 +2,13 @@
 #ifndef BECALM_PROXY_STREAM_H
 #define BECALM_PROXY_STREAM_H
 
-/* The client's side of an exchange: one request and its answer on a client's connection, in whichever protocol. HTTP/1
- * has one per connection, which client.c embeds. An exchange knows nothing else of its client; docs/exchange.md says
- * what a side has to do, and what it may call.
+/* The client's side of an exchange: one request and its answer on a client's connection, independent of the protocol.
+ * HTTP/1 has one stream per connection, which client.c embeds. An exchange knows its client only through this
+ * interface; docs/exchange.md says what a side has to do, and what it may call.
  *
- * The side says what has come (exchange_open() and the others of exchange.h), the exchange answers by these functions.
- * A stream that is told `done` or `cut` has no exchange any more. Its memory stays until the loop's turn is over, since
- * its caller may look at it once more. */
+ * The side reports what has arrived (exchange_open() and the others of exchange.h), the exchange answers by these
+ * functions. After `done` or `cut` a stream has no exchange any more. Its memory must stay valid until the end of the
+ * event loop's turn, because the caller may look at it once more. */
 
 #include "host/host_stream.h"
 
@@ -21,50 +21,50 @@ struct client_stream;
 
 /* The far end of a tunnel. */
 struct stream_tunnel {
-    struct host_stream *host;  /* whose connection it gets */
-    uint64_t host_key;         /* its place among maxTunnelsPerHost, which it gets with that among maxTunnels */
+    struct host_stream *host; /* the tunnel takes over its connection */
+    uint64_t host_key; /* its place among maxTunnelsPerHost, which the tunnel takes over with that of maxTunnels */
     const struct head *head;   /* of a 101 answer; NULL: the answer to a CONNECT */
-    struct becalm_text behind; /* what came behind it */
+    struct becalm_text behind; /* bytes that came after it */
 };
 
 struct client_stream_ops {
-    /* The answer's head, and what there is of its body. False: the client can't be written to any more. What it does
-     * not take yet waits. */
+    /* Writes the answer's head, and the part of its body that is here. False: the client can't be written to any more.
+     * Bytes that the client does not take yet wait. */
     bool (*begin)(struct client_stream *, const struct draft *, const struct stream_part *);
-    /* More of its body. False: as of `begin`. */
+    /* Writes more of its body. False: as for `begin`. */
     bool (*more)(struct client_stream *, const struct stream_part *);
-    /* A 1xx before the answer. False: as of `begin`. */
+    /* Writes a 1xx before the answer. False: as for `begin`. */
     bool (*interim)(struct client_stream *, const struct draft *);
     /* Does part of the answer wait for the client to read? Then nothing more is read from the host, until
      * exchange_unblocked(). */
     bool (*blocked)(const struct client_stream *);
-    /* Something moves at the host's side: the client's patience begins anew. */
+    /* The host's side has made progress: the client's idle timeout starts again. */
     void (*moves)(struct client_stream *);
     /* There is room for more of the request's body. */
     void (*took)(struct client_stream *);
-    /* The call has begun: from now on the side reads only a body that streams. */
+    /* The call has begun: from now on the side reads only a streamed body. */
     void (*began)(struct client_stream *);
-    /* Has the client said that it sends nothing more? */
+    /* Has the client sent its FIN? */
     bool (*left)(const struct client_stream *);
     /* The exchange is over and its answer written. `keep`: another request may follow on the connection. */
     void (*done)(struct client_stream *, bool keep);
-    /* The answer ends here, so that nobody takes what was sent for a whole one, or the client can't be written to. If
-     * the stream still has an exchange, the side calls exchange_cancel(). */
+    /* Cuts the answer here, so that the client does not take it for a complete one, or because the client can't be
+     * written to. If the stream still has an exchange, the side calls exchange_cancel(). */
     void (*cut)(struct client_stream *);
-    /* Who asks: a number that others do not have; whether its deadlines and marks count; where it comes from; its
-     * address as text. */
+    /* About the client: a number that no other client has; whether its deadlines and marks count; where it comes from;
+     * its address as text. */
     uint64_t (*identity)(const struct client_stream *);
     bool (*trusted)(struct client_stream *);
     void (*origin)(struct client_stream *, struct origin *);
     struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
-    /* Where connections to hosts are kept that belong to this client; none with a login (login.h) unless all of the
-     * client's connection is this stream's. */
+    /* Where connections to hosts are kept that belong to this client. They may have a login (login.h) only if this
+     * stream has the client's connection for itself. */
     struct host_owner (*owner)(struct client_stream *);
     /* The client's address and ours; AF_UNIX: there is none. False: the client has gone. */
     bool (*ends)(const struct client_stream *, union address_socket *from, union address_socket *to);
-    /* The answer is written, and from `done` on bytes go both ways: all of the client's connection is a tunnel's.
-     * False: there is no memory for it, or the client can't be written to any more, and `done` ends the connection.
-     * NULL: a stream beside which there are others has no tunnels. */
+    /* Writes the answer; from `done` on the whole client connection is a tunnel, and bytes go both ways. False: there
+     * is no memory, or the client can't be written to any more, and `done` ends the connection. NULL: no tunnels,
+     * because other streams share the connection. */
     bool (*tunnel)(struct client_stream *, const struct stream_tunnel *);
 };
 
@@ -73,7 +73,8 @@ struct client_stream {
     struct exchange *exchange; /* NULL: none now */
 };
 
-/* Stands in for a client that has gone, so that no exchange is ever without one: takes everything, wants nothing. */
+/* Stands in for a client that has gone, so that `stream` of an exchange is never NULL: accepts every call and ignores
+ * it. */
 extern struct client_stream stream_nobody;
 
 #endif

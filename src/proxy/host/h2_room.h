@@ -2,7 +2,7 @@
 #ifndef BECALM_PROXY_HOST_H2_ROOM_H
 #define BECALM_PROXY_HOST_H2_ROOM_H
 
-/* What the connections of one worker that speak HTTP/2 share, with clients and with hosts. */
+/* Memory that all HTTP/2 connections of one worker share, to clients and to hosts. */
 
 #include "h2/h2.h"
 
