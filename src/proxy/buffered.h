@@ -2,12 +2,11 @@
 #ifndef BECALM_PROXY_BUFFERED_H
 #define BECALM_PROXY_BUFFERED_H
 
-/* One bound for what waits in user space: answers for clients that read slowly, requests that came early, parts of
- * heads, requests that a host does not take, answers that will be stored by their key. All workers count into one
- * number, only when a buffer grows or goes. From half of maxBuffered on, answers and bodies are read in pieces of
- * BUFFERED_PIECE, so that one more slow reader costs no more than that. Beyond maxBuffered shrink.h cuts
- * connections. Bodies that are kept for
- * retries have a bound of their own, replay.total. */
+/* One bound for all buffers in user space: answers for clients that read slowly, pipelined requests, parts of heads,
+ * requests that a host does not take yet, answers that will be stored under their key. All workers count into one
+ * number, and only when a buffer grows or is freed. Above half of maxBuffered, answers and bodies are read in pieces of
+ * BUFFERED_PIECE, so that one more slow reader costs no more than that. Above maxBuffered, shrink.h cuts connections.
+ * Bodies that are kept for retries have a bound of their own, replay.total. */
 
 #include "wire/wire.h"
 
@@ -44,7 +43,7 @@ static inline void buffered_changed(struct worker *worker, size_t before, size_t
     }
 }
 
-/* What is waiting now, and maxBuffered. */
+/* The bytes that wait now, and maxBuffered. */
 uint64_t buffered_now(const struct worker *);
 uint64_t buffered_max(const struct worker *);
 /* Is there more than maxBuffered? */

@@ -2,10 +2,10 @@
 #ifndef BECALM_PROXY_CROWD_H
 #define BECALM_PROXY_CROWD_H
 
-/* The connections of one worker by client (peer.h), so that the one to give up is found among those of the client with
- * the most. Groups stand in levels by the logarithm of their count: the first group of the highest level has at least
- * half as many connections as the largest one, and moving between levels costs a few instructions. Nothing here is
- * touched by a request: only connections that come and go move anything. */
+/* The connections of one worker, grouped by client (peer.h), to find the connection to close among those of the client
+ * with the most. Groups are in levels by the logarithm of their size: the first group of the highest level has at least
+ * half as many connections as the largest group, and moving between levels costs a few instructions. Requests do not
+ * touch this structure; only connections that come and go do. */
 
 #include "loop/hash_table.h"
 
@@ -15,7 +15,7 @@
 
 /* A connection, which embeds this. */
 struct crowd_member {
-    struct crowd_group *group; /* of its client, whose others follow; NULL: it has not joined */
+    struct crowd_group *group; /* its client's group; NULL: it has not joined */
     struct crowd_member *next;
     struct crowd_member **link;
 };
@@ -23,7 +23,7 @@ struct crowd_member {
 /* One client's connections to this worker. */
 struct crowd_group {
     struct hash_table_node node; /* first; its key is the client */
-    struct crowd_member *first;  /* the one that came first, or was looked at the longest ago */
+    struct crowd_member *first;  /* the oldest one, or the one that was examined the longest ago */
     struct crowd_member **last;
     uint32_t count;
     uint32_t level;
@@ -32,15 +32,15 @@ struct crowd_group {
     struct crowd_group **level_link;
 };
 
-/* What giving up a connection costs its client, the cheapest first. */
+/* What a client loses when its connection is closed, the cheapest first. */
 enum price {
-    PRICE_NOTHING, /* it is answered for the last time, or reads nothing any more */
+    PRICE_NOTHING, /* it has its last answer, or does not read any more */
     PRICE_IDLE,    /* between two requests, or its first one has not come in full */
     PRICE_SLOW,    /* in the middle of a request or an answer that hardly moves */
     PRICE_BUSY     /* never given up */
 };
 
-/* The price of one, and since when it waits. */
+/* The price of one connection, and since when it waits. */
 typedef enum price crowd_price_fn(struct crowd_member *, becalm_ns *since);
 
 struct crowd {
@@ -64,12 +64,12 @@ static inline uint32_t crowd_top(const struct crowd *crowd)
     return crowd->used == 0 ? 0 : 32u - (uint32_t)__builtin_clz(crowd->used);
 }
 
-/* The connection to give up: of the highest level from `lowest` on that has one for at most this price, the cheapest,
- * then the longest idle. At most CROWD_LOOKS are looked at in each level; those that are too dear go to the end, so
- * that the next search looks at others. NULL: there is none. */
+/* The connection to close: in the highest level, not below `lowest`, that has one for at most this price, the cheapest,
+ * then the longest idle. At most CROWD_LOOKS are examined in each level; those that are too dear go to the end, so that
+ * the next search examines others. NULL: there is none. */
 #define CROWD_LOOKS 64u
 struct crowd_member *crowd_pick(struct crowd *, enum price most, uint32_t lowest);
-/* The same among one client's own. */
+/* The same among the connections of one client. */
 struct crowd_member *crowd_pick_of(struct crowd *, struct crowd_group *, enum price most);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef BECALM_PROXY_GATEWAY_SHARED_H
 #define BECALM_PROXY_GATEWAY_SHARED_H
 
-/* What the threads of one gateway share: struct gateway, and the functions that workers, the admin address and the
- * control thread call on it. A gateway is made and ended in gateway/gateway.h. */
+/* The state that the threads of one gateway share: struct gateway, and the functions that workers, the admin address
+ * and the control thread call on it. A gateway is made and ended in gateway/gateway.h. */
 
 #include "h2/h2.h"
 #include "passing.h"
@@ -67,7 +67,7 @@ struct gateway {
     struct store *store;
     struct store_secret store_secret;
     struct store_tally store_tally; /* of keys that are shared */
-    struct key_desk *desk;          /* where those that are held are seen; the control thread's. NULL: none */
+    struct key_desk *desk;          /* lists the held keys; belongs to the control thread. NULL: none */
     struct worker *worker;
     uint32_t worker_count;
     struct control *control;
@@ -78,7 +78,7 @@ struct gateway {
     BECALM_ATOMIC(uint32_t) tunnels;                /* open, or being opened */
     struct tally host_tunnels;                      /* the same by the host's address */
     struct tally clients;                           /* connections by client */
-    struct join_table *join;                        /* calls that go out, and requests that came in */
+    struct join_table *join;                        /* joins outgoing calls to incoming requests */
     BECALM_ATOMIC(uint64_t) bounds[METRICS_BOUNDS]; /* how often each was reached */
     BECALM_ATOMIC(uint64_t) replay_bytes;
     BECALM_ATOMIC(uint64_t) buffered; /* see buffered.h */
@@ -86,13 +86,13 @@ struct gateway {
     BECALM_ATOMIC(bool) tight;          /* small pieces are read */
     BECALM_ATOMIC(uint64_t) accepted;   /* connections of clients, ever */
     BECALM_ATOMIC(uint64_t) unrouted;   /* requests that belong to no service */
-    struct strangers strangers;         /* the hosts that they asked for */
+    struct strangers strangers;         /* the hosts in these requests */
     struct passing passing;             /* hosts that no service names, to which requests are passed on ... */
     BECALM_ATOMIC(uint64_t) passed;     /* ... how many requests ... */
     struct strangers passed_hosts;      /* ... and for which */
-    BECALM_ATOMIC(uint64_t) refused[6]; /* answers to what never became a call, by hundreds of their status */
-    BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT];      /* connections of clients that were ended, by why */
-    BECALM_ATOMIC(uint64_t) h2_host_ends[H2_END_COUNT]; /* and of hosts, for what those have said */
+    BECALM_ATOMIC(uint64_t) refused[6]; /* answers to requests that never became a call, by hundreds of their status */
+    BECALM_ATOMIC(uint64_t) h2_ends[H2_END_COUNT];      /* client connections that the gateway ended, by reason */
+    BECALM_ATOMIC(uint64_t) h2_host_ends[H2_END_COUNT]; /* and host connections, by reason */
     BECALM_ATOMIC(bool) draining;
     struct tls_tickets *tickets; /* the keys of all listeners that name none */
     struct tls_counts tls;
@@ -100,7 +100,7 @@ struct gateway {
     BECALM_ATOMIC(uint32_t) told; /* bits of enum gateway_once */
 };
 
-/* What is said once, since every connection of the kind would say it again. */
+/* Warnings that are logged once, because every connection of the kind would repeat them. */
 enum gateway_once {
     GATEWAY_PLAIN_TO_TLS, /* a client speaks plain HTTP to a listener with TLS */
     GATEWAY_TLS_TO_PLAIN,
@@ -108,7 +108,7 @@ enum gateway_once {
     GATEWAY_ONLY_HTTP2,
     GATEWAY_NO_PROXY_HEADER
 };
-/* Warns, if it has not been said since the policy was loaded. */
+/* Logs the warning, unless it was logged since the policy was loaded. */
 void gateway_tell_once(struct worker *, enum gateway_once, const char *message, const char *remedy,
                        struct becalm_text peer);
 
@@ -120,7 +120,7 @@ void gateway_wake(struct gateway *, uint64_t workers); /* bit n: a call waits at
 void gateway_order_all(struct gateway *, unsigned orders);
 /* A request belongs to no service: counts it, and logs the first request for each such host. */
 void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);
-/* A request is passed on to a host that no service names: counts it, and says so of the first one for this host. */
+/* A request is passed on to a host that no service names: counts it, and logs the first request for each such host. */
 void gateway_passed(struct worker *, struct becalm_text host, struct becalm_text peer);
 void gateway_count_refusal(struct gateway *, uint32_t status);
 void gateway_count_h2_end(struct gateway *, enum h2_end);
@@ -128,7 +128,7 @@ void gateway_count_h2_host_end(struct gateway *, enum h2_end);
 void gateway_count_bound(struct gateway *, enum metrics_bound);
 void gateway_breaker_moved(struct worker *, const struct snapshot_target *, enum becalm_breaker_state from,
                            enum becalm_breaker_state to);
-/* A gate in role sidecar speaks for its host alone. */
+/* The mark as this role sends it: a gate in role sidecar speaks for its own host only. */
 enum becalm_mark_kind gateway_mark(enum becalm_role, enum becalm_mark_kind);
 
 #endif

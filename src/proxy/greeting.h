@@ -2,15 +2,15 @@
 #ifndef BECALM_PROXY_GREETING_H
 #define BECALM_PROXY_GREETING_H
 
-/* A connection that has come in by a listener with `proxyProtocol`, until it has said whose it is: then it is a client
- * like others, with that address, and speaks TLS or HTTP next. Who says nothing in headerTimeout, or something else, is
- * closed. */
+/* A new connection at a listener with `proxyProtocol`, until its PROXY protocol header has arrived. Then it becomes a
+ * client with the address of the header, and speaks TLS or HTTP. A connection that sends no header within
+ * headerTimeout, or something else, is closed. */
 
 #include "loop/address.h"
 
 struct worker;
 
-/* What happens then, and by which listener it came. */
+/* The function to call with the client's address, and the listener. */
 struct greeting_plan {
     void (*done)(struct worker *, int fd, const union address_socket *peer, uint16_t door); /* takes over fd */
     uint16_t door;
@@ -18,7 +18,7 @@ struct greeting_plan {
 
 /* Takes over a connected descriptor. */
 void greeting_begin(struct worker *, int fd, const union address_socket *peer, const struct greeting_plan *);
-/* Closes all of a worker's. */
+/* Closes all such connections of a worker. */
 void greetings_close(struct worker *);
 
 #endif

@@ -2,14 +2,14 @@
 #ifndef BECALM_PROXY_KEY_SCOPE_H
 #define BECALM_PROXY_KEY_SCOPE_H
 
-/* Whose an idempotency key is: the host that was asked, the policy's keyScope, and what the request has of that. Two
- * requests with the same list may see each other's answers; everybody else has keys of their own, so that nobody is
- * told what is stored, or being done, for another.
+/* The scope of an idempotency key: the requested host, the policy's keyScope, and the values of that scope in the
+ * request. Requests with the same list share keys and may get each other's stored answers. Requests with another list
+ * have separate keys, so that no client learns what is stored, or in flight, for another.
  *
- * All lines of a field count, in their order, each by itself; none is not the same as an empty one. Fields that do not
+ * All lines of a field count, in their order, each by itself; no line differs from an empty line. Fields that do not
  * reach the service (Connection names them) don't count. Names are compared without case, and with _ as -, because
- * services behind a gateway interface can't tell them apart. `cookie:NAME` reads cookies strictly, and where that fails
- * all lines of Cookie count as they are. */
+ * services behind CGI or WSGI can't tell them apart. `cookie:NAME` parses cookies strictly; if that fails, all lines of
+ * Cookie count unchanged. */
 
 #include "message/head.h"
 
@@ -23,7 +23,7 @@ struct key_scope {
     char host[KEY_SCOPE_HOST];
 };
 
-/* `scope` is a keyScope that the loader took. */
+/* `scope` is a keyScope that the policy loader accepted. */
 void key_scope_read(struct key_scope *, const char *scope, struct becalm_text host, const struct head *);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef BECALM_PROXY_KEY_STORE_H
 #define BECALM_PROXY_KEY_STORE_H
 
-/* Where a worker keeps idempotency keys: in the memory of the gateway, or in the Redis that its policy names. After a
- * reload with another one a key that is held ends where it has begun. */
+/* A worker's store of idempotency keys: the memory of the gateway, or the Redis that its policy names. After a reload
+ * with another store, a key that is in flight ends in the store in which it began. */
 
 #include "keys/store.h"
 #include "worker.h"
 
-/* The one of the present snapshot, with the secrets of its hashes. */
+/* The secrets for the hashes of the present snapshot's store. */
 struct key_secrets {
     const struct store_secret *now;
     const struct store_secret *older; /* NULL: there is none */

@@ -2,7 +2,7 @@
 #ifndef BECALM_PROXY_LISTENER_H
 #define BECALM_PROXY_LISTENER_H
 
-/* The addresses that one worker takes clients in by; listening.h opens their sockets. */
+/* The addresses at which one worker accepts clients; listening.h opens their sockets. */
 
 #include "client/client.h"
 
@@ -10,7 +10,7 @@ struct listener {
     struct source source; /* first */
     struct listener *next;
     struct worker *worker;
-    struct timer pause; /* out of descriptors: looks again later */
+    struct timer pause; /* out of descriptors: tries again later */
     char *text;
     struct client_door door;
     bool proxy_header; /* comes before all else: see greeting.h */

@@ -2,9 +2,9 @@
 #ifndef BECALM_PROXY_LISTENING_H
 #define BECALM_PROXY_LISTENING_H
 
-/* The sockets of a gateway that clients come in by. Every worker has one of its own per TCP address (SO_REUSEPORT);
- * Unix sockets and those that systemd hands over are shared. Opened by the gateway before a snapshot that names them is
- * published, so that an address in use is an error of the reload and not a surprise. */
+/* The listening sockets of a gateway. Every worker has its own per TCP address (SO_REUSEPORT); Unix sockets and sockets
+ * from systemd are shared. The gateway opens them before it publishes a snapshot that names them, so that an address in
+ * use is an error of the reload. */
 
 #include "gateway_shared.h"
 
@@ -17,11 +17,11 @@ struct listening {
     int *fd;          /* by worker; -1: that worker has taken it */
 };
 
-/* Opens what the settings name and is not open yet. 0, or BECALM_EIO with a sentence in `why`, and
- * which of them it is about. */
+/* Opens the addresses that are not open yet. 0, or BECALM_EIO with a sentence in `why`, and the index of the address in
+ * *which. */
 int listening_open(struct gateway *, const char *const *addresses, uint32_t *which, char *why, size_t size);
-/* Why there can't be listened on an address is told where it stands in its file, or at the top of the policy if nobody
- * has written it. */
+/* The error of an address that can't be opened is reported at its place in the file, or at the top of the policy if the
+ * address is a default. */
 struct listening_complaint {
     const char *code;
     const char *why;
@@ -29,7 +29,7 @@ struct listening_complaint {
 void listening_complain(struct becalm_diags *, const char *policy, const struct becalm_listener *,
                         const struct listening_complaint *);
 void listening_free(struct gateway *);
-/* Closes what was opened for a snapshot that was not published in the end. */
+/* Closes the sockets that were opened for a snapshot that was not published. */
 void listening_forget(struct gateway *, const char *const *addresses);
 
 /* The one with this address; NULL: there is none. With the gateway's lock. */

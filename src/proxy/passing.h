@@ -2,9 +2,9 @@
 #ifndef BECALM_PROXY_PASSING_H
 #define BECALM_PROXY_PASSING_H
 
-/* Hosts that no service names, and that requests are passed on to (`unlisted: pass`): their names, and the addresses
- * behind them. Workers look names up here and never wait: a name that is new is asked for by the control thread, which
- * resolves it again and again while it is in use. */
+/* Hosts that no service names, to which requests are passed on (`unlisted: pass`): their names and addresses. Workers
+ * look names up here and never wait: the control thread resolves a new name, and resolves it again and again while it
+ * is in use. */
 
 #include "loop/address.h"
 
@@ -13,9 +13,9 @@
 
 #include <pthread.h>
 
-#define PASSING_NAMES     1024u           /* that are known at once; more have to wait until others are not in use */
+#define PASSING_NAMES     1024u           /* names at once; further names must wait until others are not in use */
 #define PASSING_ADDRESSES 8u              /* of one name; more are left out */
-#define PASSING_UNUSED    (60 * BECALM_S) /* for so long, and a name is forgotten */
+#define PASSING_UNUSED    (60 * BECALM_S) /* a name that is not used for so long is forgotten */
 
 /* A host as a request names it: without its port, in lower case. */
 struct passing_name {
@@ -24,7 +24,7 @@ struct passing_name {
     bool written; /* match.host has this very name: it may lead to any address */
 };
 
-/* Reads "Name.example:8080", "[::1]:80"; no port is 80. False: nothing that can be looked up. */
+/* Reads "Name.example:8080", "[::1]:80"; without a port it is 80. False: it is not a name or address. */
 bool passing_name_read(struct becalm_text authority, struct passing_name *);
 
 /* Is the name an address itself? Then it needs no resolver. */
@@ -51,7 +51,7 @@ struct passing_host {
     uint32_t count;
     union address_socket address[PASSING_ADDRESSES];
     becalm_ns used_at;
-    void *question; /* the control thread's */
+    void *question; /* for the control thread */
 };
 
 struct passing {
@@ -65,15 +65,15 @@ struct passing {
 void passing_init(struct passing *);
 void passing_free(struct passing *);
 
-/* Where does the name lead? `random` chooses among its addresses. */
+/* Finds an address of the name. `random` chooses among its addresses. */
 enum passing_found passing_find(struct passing *, const struct passing_name *, becalm_ns now, uint64_t random,
                                 union address_socket *to);
 
 /* For the control thread. Its `ask` is called for each name that is new. */
 void passing_resolve_by(struct passing *, void (*ask)(void *asker), void *asker);
-/* The next name that it has not been told of; NULL: there is none. It is there until passing_forget(). */
+/* The next name that the control thread does not know yet; NULL: there is none. It is valid until passing_forget(). */
 struct passing_host *passing_next(struct passing *);
-/* What its name leads to; none: it can't be resolved. */
+/* The addresses of the name; a count of 0: it can't be resolved. */
 void passing_answer(struct passing *, struct passing_host *, const union address_socket *list, uint32_t count);
 /* A name that has not been in use for long, taken out of the table: to be freed. NULL: there is none. */
 struct passing_host *passing_unused(struct passing *, becalm_ns now);

@@ -3,10 +3,10 @@
 #define BECALM_PROXY_ROOM_H
 
 /* Places for connections: at most maxConnections of all clients, and maxConnectionsPerClient of one. When all places
- * are taken, an idle connection of the client with the most is closed for the new one; see crowd.h for which. A worker
- * that has none, or only of smaller clients than another worker has, asks the others, and the new connection waits
- * unread until they have looked. A connection that gets no place is answered 503, and there are at most
- * ROOM_TURNED_AWAY of those, so that refusals need a bounded number of descriptors as well. */
+ * are taken, an idle connection of the client with the most is closed for the new one (crowd.h chooses it). If a worker
+ * has no idle connection, or another worker has a larger client, it asks the other workers, and the new connection
+ * waits unread for their reply. A connection that gets no place is answered with 503; at most ROOM_TURNED_AWAY of those
+ * are open, so that refusals need a bounded number of descriptors as well. */
 
 #include <stdbool.h>
 
@@ -15,11 +15,11 @@
 
 struct worker;
 
-/* Makes the worker's, and its `places`. False: no memory. */
+/* Sets up the worker's room, and its `places`. False: no memory. */
 bool room_make(struct worker *);
 void room_free(struct worker *);
 
-/* Another worker has asked; the others have looked. */
+/* asked: another worker needs a place. answered: all other workers have looked for one. */
 void room_asked(struct worker *);
 void room_answered(struct worker *);
 

@@ -2,12 +2,12 @@
 #ifndef BECALM_PROXY_SNAPSHOT_H
 #define BECALM_PROXY_SNAPSHOT_H
 
-/* All that a reload changes, in one immutable piece: the config, its routes, the addresses of its hosts, and for every
- * target its policy and its state. Workers move from one snapshot to the next between two wake-ups, and a call keeps
- * the one that it began with.
+/* Everything that a reload changes, in one immutable object: the config, its routes, the addresses of its hosts, and
+ * for every target its policy and its state. Workers move from one snapshot to the next between two wake-ups, and a
+ * call keeps the snapshot that it began with.
  *
- * State outlives snapshots: a target whose policy did not change is shared by the old and the new one; else its budget,
- * breaker, limit and so on are carried over into the new shape. What was counted (its meters) always goes on. */
+ * State outlives snapshots: if the policy of a target did not change, the old and the new snapshot share its state;
+ * else its budget, breaker, limit and so on are carried over. Its meters always keep their counts. */
 
 #include "keys/keyring.h"
 #include "loop/address.h"
@@ -20,24 +20,24 @@
 struct shared_config {
     BECALM_ATOMIC(uint32_t) users;
     struct becalm_config *config;
-    /* By target, in the order of the snapshot's: its attemptTimeout is nobody's choice, and no attempt has ended by it
-     * yet. */
+    /* By target, in the order of the snapshot: the policy sets no attemptTimeout, and no attempt has been ended by the
+     * default yet. */
     BECALM_ATOMIC(bool) unwritten_timeout[];
 };
 
 /* One worker's calls that wait at a gate, of all targets that share it. Touched by its worker only. */
 struct waiting {
     _Alignas(64) struct becalm_queue queue;
-    struct state *state;   /* whose gate it is */
-    struct waiting *next;  /* of the worker's queues in which calls wait */
-    struct waiting **link; /* NULL: none is */
-    uint64_t looked;       /* by which order the worker last looked here */
+    struct state *state;   /* the state that has this gate */
+    struct waiting *next;  /* list of the worker's queues in which calls wait */
+    struct waiting **link; /* NULL: not in it */
+    uint64_t looked;       /* the number of the order for which the worker last served it */
 };
 
-/* What all calls to a target share, and the policy that it was made for. */
+/* The state that all calls to a target share, and the policy that it was made for. */
 struct state {
     BECALM_ATOMIC(uint32_t) users;
-    struct state *service; /* whose parts it borrows; NULL: a service's own */
+    struct state *service; /* the service's state, whose parts it borrows; NULL: this is a service's own */
     struct becalm_policy policy;
     struct becalm_target target;
     struct waiting *waiting; /* by worker; its service's, if the gate is */
@@ -60,7 +60,7 @@ struct snapshot_target {
     struct state *state;
     struct meters *meters;
     const struct snapshot_target
-        *fallback; /* the target that is asked instead, by its service's own rules; NULL: none */
+        *fallback; /* the target that is called instead, by its service's own rules; NULL: none */
 };
 
 struct snapshot_host {
@@ -77,11 +77,11 @@ struct snapshot_service {
     uint32_t host_count;    /* at least 1 */
 };
 
-/* One address that this gateway listens at, or has listened at: connections stay when it is taken away. Its place among
- * the others is the same in all snapshots. */
+/* One address that this gateway listens at, or has listened at: its connections stay when the address is removed. Its
+ * index is the same in all snapshots. */
 struct snapshot_door {
     char *text;       /* as in the policy */
-    char *name;       /* of the one service behind it; NULL: there are all */
+    char *name;       /* of the one service behind it; NULL: all services */
     uint32_t service; /* the same as an index; ROUTE_NONE: it is not there (any more) */
     enum becalm_role role;
     bool passes; /* services with `unlisted` are found by it */
@@ -96,24 +96,24 @@ struct snapshot {
     struct route_table *routes;
     struct snapshot_door *door;
     uint32_t door_count;             /* at least 1 */
-    bool joins;                      /* calls that go out to requests that came in: there are listeners of both roles */
-    bool traces;                     /* traceparent is continued and begun */
+    bool joins;                      /* joins outgoing calls to incoming requests: there are listeners of both roles */
+    bool traces;                     /* traces are continued and begun */
     uint64_t trace_least;            /* see trace_sampled() */
     struct trust *trust[2];          /* by the role of the listener */
     struct tls_set *tls;             /* NULL: there is none */
     bool client_certificate;         /* `clientKey` is the certificate */
-    struct becalm_text client_field; /* the name of the field that `clientKey` names; absent: addresses tell */
+    struct becalm_text client_field; /* the header field that `clientKey` names; absent: clients differ by address */
     struct snapshot_service *service;
     uint32_t service_count;
     struct snapshot_target *target;
     uint32_t target_count;
     struct keyring *keyring;        /* of idempotency keys that are shared; NULL: they are not */
-    struct snapshot_host *key_host; /* the addresses of its store's names; one that is an address is not among them */
+    struct snapshot_host *key_host; /* the addresses of its store's DNS names */
     uint32_t key_host_count;
 };
 
-/* What names are known to be, asked for every host that is a name: the addresses, in an order that does not change by
- * itself, and how many; 0: not known. */
+/* The resolver, asked for every host that is a DNS name: returns the number of addresses, in a stable order; 0: not
+ * known. */
 struct snapshot_names {
     uint32_t (*find)(void *self, const char *name, uint16_t port, const union address_socket **list);
     void *self;
@@ -121,7 +121,7 @@ struct snapshot_names {
 
 struct snapshot_plan {
     struct shared_config *config;
-    const struct snapshot *before; /* the one that is replaced; NULL: none */
+    const struct snapshot *before; /* the snapshot that is replaced; NULL: none */
     struct snapshot_names names;
     struct tls_set *tls;     /* its certificates and the like; NULL: none */
     struct keyring *keyring; /* NULL: none */
@@ -131,8 +131,7 @@ struct snapshot_plan {
 
 struct shared_config *shared_config_make(struct becalm_config *); /* takes it over; NULL: no memory, and it is freed */
 void shared_config_drop(struct shared_config *);
-/* An attempt to the target has timed out. True: by a default that nobody has been told of since this config was loaded.
- */
+/* An attempt to the target has timed out. True: by a default, and this was not logged since this config was loaded. */
 bool snapshot_tells_timeout(const struct snapshot *, const struct snapshot_target *);
 
 /* NULL: no memory. Has one user, the caller. */
@@ -143,12 +142,11 @@ void snapshot_drop(struct snapshot *); /* frees it with its last user; any threa
 void state_use(struct state *);
 void state_drop(struct state *); /* frees it with its last user; any thread */
 
-/* The name that the certificate of a service's host must have: what is written, or the host's own name without its
- * port; of SRV records the domain that they were asked of; a Unix socket has none, and goes by the service's. `name` is
- * room for it. */
+/* The name that the certificate of a service's host must have: serverName of the policy, or the host's own name without
+ * its port; with SRV records the domain of the query; for a Unix socket the service's name. `name` is room for it. */
 const char *snapshot_server_name(const struct becalm_service *, const char *host, char name[256]);
 
-/* By this number clients are known to have come in there. */
+/* The index of the listener with this address; clients keep it. */
 uint16_t snapshot_door_of(const struct snapshot *, const char *address);
 
 static inline struct trust *snapshot_trust(const struct snapshot *snapshot, uint16_t door)

@@ -7,9 +7,9 @@
 #include "worker.h"
 
 void view_enter(struct view *);                  /* a call begins */
-void view_leave(struct worker *, struct view *); /* and ends: an old view goes with its last call */
+void view_leave(struct worker *, struct view *); /* a call ends: an old view is freed with its last call */
 
-/* The snapshot, of which it takes over one use, is the present one. Without memory the old one goes on. */
+/* Makes this snapshot the present one, and takes over one use of it. Without memory the old one stays. */
 void view_change(struct worker *, struct snapshot *);
 struct upstream_pool;
 struct upstream_pool view_pool(const struct worker *, const struct becalm_settings *); /* to each host */

@@ -3,8 +3,8 @@
 #define BECALM_PROXY_WEBSOCKET_H
 
 /* The frames of a websocket (RFC 6455, 5.2), as far as a tunnel must know them: where one ends, so that a close frame
- * of our own never lands in the middle of another. Payloads are skipped and never looked at. Extensions change what is
- * in a frame, not where it ends. */
+ * of our own never lands in the middle of another. Payloads are skipped and never examined. Extensions change the
+ * content of a frame, not where it ends. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@ struct websocket_frames {
     uint64_t left;    /* of the payload */
     uint8_t head[10]; /* of the frame that has begun, without its mask */
     uint8_t have;     /* bytes of it */
-    bool closed;      /* a close frame has come: nothing follows */
-    bool unclear;     /* a length that no frame has: where the next one begins can't be told any more */
+    bool closed;      /* a close frame has come: no frame follows */
+    bool unclear;     /* an impossible length has come: the beginning of the next frame is unknown */
 };
 
 /* These bytes have passed. */
@@ -28,8 +28,8 @@ void websocket_follow(struct websocket_frames *, const char *at, size_t length);
 /* May a frame of ours come next? */
 bool websocket_between(const struct websocket_frames *);
 
-/* Writes a close frame with this code and returns its length. What goes to a server is masked by these bits, which
- * nobody can foresee; NULL: it goes to a client. */
+/* Writes a close frame with this code and returns its length. A frame to a server is masked with these bits, which must
+ * be unpredictable; NULL: the frame goes to a client. */
 size_t websocket_write_close(char frame[WEBSOCKET_CLOSE_MAX], uint16_t code, const uint32_t *mask);
 
 #endif

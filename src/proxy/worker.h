@@ -51,13 +51,13 @@ struct view {
     struct becalm_parking *parking; /* by target */
 };
 
-/* What other threads ask of a worker, as bits. */
+/* Orders of other threads to a worker, as bits. */
 enum worker_order {
     WORKER_SNAPSHOT = 1 << 0, /* there is a new one */
     WORKER_SERVE = 1 << 1,    /* a slot of some gate came free */
     WORKER_PARKED = 1 << 2,   /* a host that calls wait for is back */
     WORKER_DRAIN = 1 << 3,    /* tell clients with every answer to close */
-    WORKER_CLOSE = 1 << 4,    /* stop accepting; close what is idle, and the rest after its answer */
+    WORKER_CLOSE = 1 << 4,    /* stop accepting; close idle connections, and the others after their answer */
     WORKER_LEAVE = 1 << 5,    /* the end is near: tell websockets */
     WORKER_STOP = 1 << 6,     /* end now */
     WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
@@ -69,13 +69,13 @@ enum worker_order {
 
 #define WORKER_PASSED 64u /* hosts that no service names, whose connections are kept */
 
-/* Lines for hosts with HTTP/1 that say who sends a first attempt and how much time it has, as they were last written:
- * by the whole milliseconds, which are the same for most calls of a service. */
+/* A cache of header lines for HTTP/1 hosts: Via, the attempt's number and the time left, as written for the last first
+ * attempt with the same whole milliseconds, which are the same for most calls of a service. */
 #define WORKER_TOLD 8u /* a power of two */
 #define TOLD_ROOM   192u
 struct told_lines {
     uint64_t left_ms;
-    uint32_t send;   /* what the service is told, of enum becalm_send */
+    uint32_t send;   /* the fields that the service gets, of enum becalm_send */
     uint32_t length; /* 0: none are kept here */
     char text[TOLD_ROOM];
 };
@@ -94,39 +94,39 @@ struct worker {
     struct decisions decisions;
     char *in;
     char *out;
-    struct wire_room sealed; /* bytes of TLS */
+    struct wire_room sealed; /* buffers for TLS */
     struct head head;        /* of the message that is being read */
-    struct h2_room *h2;      /* what clients that speak HTTP/2 share; NULL: there were none */
+    struct h2_room *h2;      /* memory that HTTP/2 connections share; NULL: there were none */
     struct upstream_host *hosts;
-    struct upstream_host *passed[WORKER_PASSED]; /* those that no service names, by their address; see passing.h */
-    struct attempt *unnamed;                     /* that wait for such a host's name to be resolved */
+    struct upstream_host *passed[WORKER_PASSED]; /* hosts that no service names, by their address; see passing.h */
+    struct attempt *unnamed;                     /* attempts that wait for such a host's name to be resolved */
     struct listener *listeners;
     struct client *clients;
-    struct greeting *greetings; /* connections that have not said yet whose they are */
+    struct greeting *greetings; /* connections whose PROXY protocol header has not arrived yet */
     uint32_t greeting_count;
     struct crowd crowd;
     struct room *room;
     const struct client_places *places; /* what room.h does for clients */
     struct task shrink;                 /* cuts connections with the largest buffers: see shrink.h */
-    BECALM_ATOMIC(uint64_t) largest;    /* the bytes of its largest holder, or nearly: for the others */
+    BECALM_ATOMIC(uint64_t) largest;    /* roughly the bytes of its largest connection, for the other workers */
     becalm_ns shrink_told_at;
     uint32_t head_room; /* maxHeaderBytes */
     BECALM_ATOMIC(uint32_t) exchange_count;
     struct fault_book *faults; /* the gateway's */
-    struct fault_hold *holds;  /* what faults on order delay */
+    struct fault_hold *holds;  /* calls and attempts that injected faults delay */
     struct exchange *orphans;  /* calls that go on without their client */
     struct exchange *spare;    /* exchanges to be used again */
     uint32_t spare_count;
     bool draining;                    /* every answer is the last on its connection */
     bool closing;                     /* no new connections */
-    bool leaving;                     /* websockets are told that we go */
-    void (*serve)(struct exchange *); /* the turn of a call has come that waited: exchange_serve() */
+    bool leaving;                     /* websockets get a close frame */
+    void (*serve)(struct exchange *); /* the turn of a waiting call has come: exchange_serve() */
     struct waiting *waiting;          /* the queues in which a call waits */
-    uint64_t looks;                   /* orders to look after all of them */
-    const struct waiting *serving;    /* which of them is being served; NULL: none */
-    struct task lines;                /* looks at the calls that wait for a host */
-    struct timer lines_timer;         /* and when to do that again */
-    uint64_t request_ids;             /* what ids are drawn from */
+    uint64_t looks;                   /* number of orders to serve all of them */
+    const struct waiting *serving;    /* the queue that is being served; NULL: none */
+    struct task lines;                /* serves the parked calls */
+    struct timer lines_timer;         /* when to do that again */
+    uint64_t request_ids;             /* the state from which request ids are drawn */
     struct forwarded_kept forwarded;  /* lines about clients, as they were last written */
     struct told_lines told[WORKER_TOLD];
     struct worker_keys *keys; /* the store of its keys, and older ones in which keys are held; see key_store.h */

@@ -2,8 +2,8 @@
 #ifndef BECALM_PROXY_WORKER_THREAD_H
 #define BECALM_PROXY_WORKER_THREAD_H
 
-/* A worker's beginning, its thread that does what it is ordered to, and its end. It knows all that a worker has; they
- * know of the worker what worker.h says. */
+/* The start of a worker, its thread, which carries out orders, and its end. This file knows all parts of a worker; the
+ * parts know only worker.h. */
 
 #include "worker.h"
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_PROXY_CLIENT_CLIENT_H
 #define BECALM_PROXY_CLIENT_CLIENT_H
 
-/* A client's connection. Between requests it owns no buffer; while a request is answered it is not read, so that one
- * who sends much waits, and its kernel with it. */
+/* A client's connection. Between requests it has no buffer. While a request is answered the connection is not read, so
+ * a client that sends more waits in its own kernel. */
 
 #include "proxy/crowd.h"
 #include "proxy/stream.h"
@@ -29,11 +29,11 @@ struct client_taker {
 struct client_taker_ops {
     /* The exchange is over: bytes go both ways from now on. */
     void (*begin)(struct client_taker *);
-    /* The client's socket can do something; its wire has noted what. */
+    /* The client's socket is ready for reading or writing; its wire has noted the events. */
     void (*ready)(struct client_taker *);
-    /* The gateway ends soon (worker->leaving): says so, if there is a way. May end the client. */
+    /* The gateway ends soon (worker->leaving): tells the peers, if the protocol has a way. May end the client. */
     void (*leave)(struct client_taker *);
-    /* Does it wait for one side only: for the far end to take what was sent, or because the other has ended? */
+    /* Does it wait for one side only: for an end that does not take its bytes, or because the other end has closed? */
     bool (*lopsided)(const struct client_taker *);
     uint64_t (*held)(const struct client_taker *); /* bytes of its buffer */
     void (*free)(struct client_taker *);
@@ -55,17 +55,17 @@ enum client_state {
     CLIENT_BUSY,    /* a request is being answered */
     CLIENT_TUNNEL,  /* bytes go both ways */
     CLIENT_H2,      /* speaks HTTP/2: see client_h2.c */
-    CLIENT_LINGER   /* answered for the last time: waits for the peer to close, so that it can read the answer */
+    CLIENT_LINGER   /* has sent its last answer: waits for the client to close, so that it can read the answer */
 };
 
 struct client {
     struct wire wire;   /* first */
-    struct timer timer; /* left armed: when it fires, `since` says what is due */
+    struct timer timer; /* left armed: when it fires, `since` decides whether a timeout is over */
     struct task task;   /* look for the next request */
     struct worker *worker;
     struct client *next;
     struct client **link;
-    struct crowd_member member;  /* of its client's connections */
+    struct crowd_member member;  /* of the group of its client's connections */
     struct client_stream stream; /* its one request at a time */
     union {
         struct client_taker *taker; /* CLIENT_TUNNEL; NULL: no memory for it */
@@ -74,21 +74,21 @@ struct client {
     };
     struct origin_ip ip; /* its address */
     struct bytes in;     /* part of a head, or requests that came early */
-    becalm_ns since;     /* the latest progress of what it waits for */
+    becalm_ns since;     /* the time of the latest progress */
     uint32_t scanned;    /* bytes of `in` that hold no head's end */
     enum client_state state;
-    uint32_t unread;     /* bytes in the kernel's buffer when the timer looked last */
-    uint32_t trusted_in; /* the number of the snapshot that `trusted` is about, modulo 2^32 */
-    uint16_t door;       /* by which listener it came: an index in snapshot->door */
+    uint32_t unread;     /* bytes in the kernel's buffer when the timer last checked */
+    uint32_t trusted_in; /* the number of the snapshot for which `trusted` is valid, modulo 2^32 */
+    uint16_t door;       /* the listener that accepted it: an index in snapshot->door */
     uint16_t port;       /* of its address, in the network's order */
     bool trusted;
     bool chunks;          /* the answer that is being written is sent in chunks */
     bool http_1_0;        /* as its present request says */
-    bool close_after : 1; /* when all is written */
-    bool placed : 1;      /* it is one of maxConnections */
-    bool asked : 1;       /* HTTP/2 can't begin: a request has come, it is not spoken here, or TLS has chosen another */
-    bool only_h2 : 1;     /* its listener speaks nothing else */
-    bool tallied : 1;     /* it is one of its client's maxConnectionsPerClient */
+    bool close_after : 1; /* close when all bytes are written */
+    bool placed : 1;      /* it is counted in maxConnections */
+    bool asked : 1;       /* HTTP/2 can't begin: a request has come, the listener has no h2, or TLS has chosen HTTP/1 */
+    bool only_h2 : 1;     /* its listener speaks only HTTP/2 */
+    bool tallied : 1;     /* it is counted in maxConnectionsPerClient */
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
@@ -106,10 +106,10 @@ static inline void client_enter(struct client *client, enum client_state state)
     client->state = state;
 }
 
-/* Something of what it waits for has happened, on either side: its timer begins anew. */
+/* There was progress, on either side: its timeout starts again. */
 void client_moves(struct client *);
 
-/* What a listener says of the clients that come in by it. */
+/* The properties of the listener that accepted a client. */
 struct client_door {
     struct tls_context *tls; /* of the worker's snapshot; NULL: plain */
     uint16_t number;         /* see snapshot_door_of() */
@@ -120,37 +120,37 @@ struct client_door {
 /* Takes over a connected descriptor. */
 void client_accept(struct worker *, int fd, const union address_socket *peer, const struct client_door *);
 
-/* Writes; what the socket does not take waits. False: the connection is broken, and the caller must not touch
- * the exchange's client any more than to cancel. */
+/* Writes; bytes that the socket does not take wait. False: the connection is broken, and the caller may only cancel the
+ * exchange. */
 bool client_write(struct client *, struct iovec *, int count);
 /* An answer that is whole, or a 1xx. */
 bool client_answer(struct client *, const struct draft *, struct becalm_text body);
 bool client_blocked(const struct client *);
 
 void client_close(struct client *);
-/* Resets the connection, so that the client can't mistake what was sent for a complete answer. */
+/* Resets the connection, so that the client can't mistake a partial answer for a complete one. */
 void client_abort(struct client *);
 
 /* It has a place: its request is read. */
 void client_admit(struct client *);
-/* An answer to what never became an exchange: its head, its values and its body, which are made in `room` (OWN_ROOM
- * bytes). Counts and logs it. */
+/* Makes an answer to a request that never became an exchange: fills the draft and returns the body; both use `room`
+ * (OWN_ROOM bytes). Counts and logs it. */
 struct becalm_text client_refusal(const struct client *, struct draft *, char *room, uint32_t status,
                                   const char *reason, const char *what);
-/* All has been said: the connection ends when it is written. */
+/* Closes the connection when all bytes are written. */
 void client_goodbye(struct client *);
-/* Answers what never became an exchange; the connection ends with it. */
+/* Answers a request that never became an exchange, and ends the connection. */
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
 /* Closes it now, to make room for another one. A client in the middle of a request is told why, if its socket takes
  * that without waiting. */
 void client_displace(struct client *, const char *reason, const char *what);
-/* What it would lose by that: for its crowd. */
+/* What the client would lose by that: for its crowd. */
 enum price client_price(struct crowd_member *, becalm_ns *since);
 
 /* Closes it if it is idle. */
 void client_quiet(struct client *);
 
-/* Whose calls its calls are: its address, or what `clientKey: certificate` says. */
+/* The identity to which its calls are counted: its address, or with `clientKey: certificate` its certificate's name. */
 uint64_t client_caller(const struct client *);
 
 /* Do its deadline, attempt and mark headers count? */
@@ -161,25 +161,25 @@ void client_origin(struct client *, struct origin *);
 /* Its address and ours, with their ports; AF_UNIX: there is none. */
 void client_ends(const struct client *, union address_socket *from, union address_socket *to);
 
-/* How much waits for it or because of it, by the size of the buffers. */
+/* The size of all buffers that wait for this client or because of it. */
 uint64_t client_held(const struct client *);
 
 struct becalm_text client_peer(const struct client *, char *text, size_t size);
 
 /* ---- client_h1.c ---- */
 
-/* The side of its exchange of a client that speaks HTTP/1: it writes the answer to the connection, one at a time. */
+/* The client's side of an exchange for HTTP/1: it writes one answer at a time to the connection. */
 extern const struct client_stream_ops client_h1_ops;
 
-/* An answer is written, or what of it there is; the exchange is over. Unless `keep` the connection ends by it. */
+/* The answer is written, or cut, and the exchange is over. Without `keep` the connection ends. */
 void client_answered(struct client *, bool keep);
 
 /* ---- client_h2.c ----
  *
- * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. What is said
- * to the peer is written once, when the events of a wake-up are done. */
+ * A connection that speaks HTTP/2: each of its streams is the client's side of an exchange, see stream.h. Frames for
+ * the peer are written once, when the events of a wake-up are done. */
 
-/* It has said HTTP/2's preface, which is fed next. False: no memory. */
+/* The client has sent HTTP/2's preface, which is fed next. False: no memory. */
 bool client_h2_begin(struct client *);
 /* Bytes came. May close the connection. */
 void client_h2_feed(struct client *, const char *bytes, size_t length);
@@ -187,14 +187,14 @@ void client_h2_feed(struct client *, const char *bytes, size_t length);
 void client_h2_unblocked(struct client *);
 /* The peer will send no more. */
 void client_h2_left(struct client *);
-/* Nothing has moved for too long: says goodbye. May close it. */
+/* There was no progress for too long: sends GOAWAY. May close it. */
 void client_h2_idle(struct client *);
 /* The gateway drains: no new streams, soon. */
 void client_h2_drain(struct client *);
-/* Streams whose requests are not answered yet; of all, the bytes that wait. */
+/* The number of streams whose requests are not answered yet; and the waiting bytes of all streams. */
 uint32_t client_h2_busy(const struct client *);
 uint64_t client_h2_held(const struct client *);
-/* Frees all that is HTTP/2 of it: the connection is going to be closed. */
+/* Frees the HTTP/2 state: the connection is going to be closed. */
 void client_h2_free(struct client *);
 
 #endif

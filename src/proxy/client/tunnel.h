@@ -2,10 +2,10 @@
 #ifndef BECALM_PROXY_CLIENT_TUNNEL_H
 #define BECALM_PROXY_CLIENT_TUNNEL_H
 
-/* Bytes both ways, unread: after CONNECT, and after 101. Of a websocket only the frames are counted, so that it gets a
- * close frame, 1001, both ways when the gateway ends, as soon as it is between two frames. Each direction waits for the
- * slower side, and holds at most one read of it. The call is over when the tunnel begins: it holds no slot of the
- * limit. Its places among maxTunnels and maxTunnelsPerHost are those that its exchange has taken. */
+/* Copies bytes both ways without interpreting them: after CONNECT, and after 101. Only the frame boundaries of a
+ * websocket are followed, so that both ends get a close frame, 1001, between two frames when the gateway ends. Each
+ * direction waits for the slower end, and buffers at most one read. The call is over when the tunnel begins: it holds
+ * no slot of the limit. The tunnel takes over its exchange's places among maxTunnels and maxTunnelsPerHost. */
 
 #include "client.h"
 

@@ -2,9 +2,10 @@
 #ifndef BECALM_PROXY_HOST_UPSTREAM_INTERNAL_H
 #define BECALM_PROXY_HOST_UPSTREAM_INTERNAL_H
 
-/* What the files of the connection pools share. upstream.c is one connection; upstream_connect.c makes it;
- * upstream_pool.c keeps the connections to one host and finds one for a stream; upstream_line.c is the line of streams
- * that wait for one; upstream_owned.c has those that belong to one client. A healthy request's way is inline. */
+/* Shared by the files of the connection pool. upstream.c is one connection; upstream_connect.c opens it;
+ * upstream_pool.c keeps the connections to one host and finds one for a stream; upstream_line.c is the queue of streams
+ * that wait for a connection; upstream_owned.c has connections that belong to one client. Functions on the path of a
+ * healthy request are inline. */
 
 #include "upstream.h"
 
@@ -17,8 +18,8 @@ static inline struct loop *loop_of(const struct upstream_host *host)
     return &host->worker->loop;
 }
 
-/* A place came free: the first in line gets it, but not now. The stream that gave it back may be in the middle of an
- * answer. */
+/* A connection came free: the first stream in the queue gets it later, because the stream that gave it back may be in
+ * the middle of an answer. */
 static inline void serve_later(struct upstream_host *host)
 {
     if (host->waiting != NULL) {
@@ -26,7 +27,8 @@ static inline void serve_later(struct upstream_host *host)
     }
 }
 
-/* The idle ones, and those with an owner: the latest used first, so that the others grow old and are closed. */
+/* Lists of idle connections, and of those with an owner: the latest used first, so that the others get old and are
+ * closed. */
 
 static inline void list_add(struct upstream_list *list, struct upstream *upstream)
 {
@@ -82,7 +84,7 @@ static inline void owned_remove(struct upstream *upstream)
     upstream->owner = (struct host_owner){0};
 }
 
-/* Those being connected: they go on when the stream that wanted them has left. */
+/* Connections that are being opened: they go on even if the stream that wanted them has left. */
 
 static inline void dialing_add(struct upstream *upstream)
 {
@@ -107,19 +109,19 @@ static inline void dialing_remove(struct upstream *upstream)
     host->connecting--;
 }
 
-/* How long this one may be idle: as the policy says, and no longer than its host likes. */
+/* How long this connection may be idle: pool.idle, or its host's Keep-Alive timeout if that is less. */
 static inline becalm_ns idle_limit(const struct upstream *upstream)
 {
     becalm_ns limit = upstream->host->pool.idle;
     return upstream->keep_for > 0 && upstream->keep_for < limit ? upstream->keep_for : limit;
 }
 
-/* Its timer looks whether it has been idle for too long: not later than its host likes. */
+/* Arms the timer that closes an idle connection, in time for its host's Keep-Alive timeout. */
 static inline void idle_watch(struct upstream *upstream)
 {
     if (upstream->keep_for > 0) {
         becalm_ns close_at = becalm_ns_after(upstream->idle_since, idle_limit(upstream));
-        if (upstream->timer.at > close_at) { /* else it looks again when it fires */
+        if (upstream->timer.at > close_at) { /* else it checks again when it fires */
             wheel_arm(&loop_of(upstream->host)->wheel, &upstream->timer, close_at);
         }
     }
@@ -147,7 +149,7 @@ static inline void tell_failed(struct host_stream *stream, const struct host_fai
     }
 }
 
-/* The connection is the stream's from now on, or part of it is. */
+/* Gives the connection to the stream; with HTTP/2, one of its streams. */
 static inline void give(struct upstream *upstream, struct host_stream *stream)
 {
     stream->upstream = upstream;
@@ -162,9 +164,10 @@ static inline void give(struct upstream *upstream, struct host_stream *stream)
 
 /* ---- upstream.c ---- */
 
-/* The connection leaves its list and is closed. Neither is the line served nor the host freed: upstream_close(). */
+/* Removes the connection from its list and closes it. It neither serves the queue nor frees the host, as
+ * upstream_close() does. */
 void upstream_destroy(struct upstream *);
-/* What happens on its socket, and when its timer fires. */
+/* Handlers of its socket and its timer. */
 void upstream_ready(struct source *, uint32_t events);
 void upstream_timer_fires(struct timer *);
 
@@ -174,30 +177,30 @@ void upstream_timer_fires(struct timer *);
 struct upstream *upstream_connect(struct upstream_host *, const struct host_stream *);
 /* An event of a connection that is being made. */
 void upstream_connecting(struct upstream *, uint32_t events);
-/* It was not connected: closes it, and tells the stream that wanted it. */
+/* The connect failed: closes the connection, and tells the stream that wanted it. */
 void upstream_not_connected(struct upstream *, int error);
 
 /* ---- upstream_pool.c ---- */
 
 void upstream_host_free_if_unused(struct upstream_host *);
-/* Could a stream that is first in line have a connection now? */
+/* Could the first stream in the queue get a connection now? */
 bool upstream_can_serve(const struct upstream_host *, const struct host_stream *);
-/* As upstream_get(), for the first in line. */
+/* As upstream_get(), for the first stream in the queue. */
 enum upstream_result upstream_get_in_turn(struct upstream_host *, struct host_stream *);
 
 /* ---- upstream_line.c ---- */
 
 void upstream_line_up(struct upstream_host *, struct host_stream *);
-/* Back to where it was. */
+/* Puts it back at the head of the queue. */
 void upstream_line_up_first(struct upstream_host *, struct host_stream *);
 void upstream_serve_line(struct task *);
 void upstream_busy_fires(struct timer *);
 
 /* ---- upstream_owned.c ---- */
 
-/* The longest idle one of the client that has the most. It has to log in again, if it comes back. */
+/* The longest idle connection of the client that has the most. That client has to log in again for its next request. */
 struct upstream *upstream_owned_to_close(const struct upstream_host *);
-/* One that the stream's client owns, taken out of those; NULL: none. */
+/* Takes a connection that the stream's client owns; NULL: there is none. */
 struct upstream *upstream_take_introduced(const struct upstream_host *, struct host_stream *);
 
 #endif
