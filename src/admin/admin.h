@@ -4,8 +4,8 @@
 
 /* The admin address: health, metrics, state, decisions, the policy, reload, breakers. A small HTTP/1.1 server on the
  * control thread's loop, so that it answers when all workers are busy, and when the process is out of descriptors. On
- * loopback it needs nothing; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
- * docs/admin.md has the paths and the shape of what they answer. */
+ * loopback it needs no token; elsewhere a bearer token from adminTokenFile. Writes from other sites are refused.
+ * docs/admin.md has the paths and the format of the answers. */
 
 #include "journal/log.h"
 #include "loop/listen.h"
@@ -22,7 +22,7 @@ struct buffer;
 
 struct admin_route;
 
-/* What active health checks know of a host. */
+/* The results of active health checks of a host. */
 struct admin_health {
     bool passes;     /* or has not failed often enough yet */
     const char *why; /* the last check failed; NULL: it did not, or there was none */
@@ -31,11 +31,11 @@ struct admin_health {
     uint64_t failed;
 };
 
-/* Whose it is. A program that is made of gateways has a page of its own that is served the same way: then the routes
- * are its own, `self` is for them, and there is no gateway. */
+/* The gateway that an admin address belongs to. A program that runs several gateways (becalm demo) has a page of its
+ * own, served in the same way: then it sets `routes` and `self`, and there is no gateway. */
 struct admin_place {
     struct gateway *gateway;
-    struct control *control; /* and how it reloads the policy: as reload_now() */
+    struct control *control; /* the argument of the functions below */
     int (*reload)(struct control *, struct becalm_diags *);
     struct loop *loop;
     struct log_source *log;
@@ -56,10 +56,10 @@ void admin_free(struct admin *);
 /* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
  * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
-/* Moves to what was prepared, or forgets it. Connections to another address than the present one are closed. */
+/* Uses what was prepared, or drops it. Connections to another address than the present one are closed. */
 void admin_settle(struct admin *, bool use);
 
-/* Ends faults on order whose time is over, and logs it. Once a second is enough: they hit no call any more. */
+/* Ends injected faults whose time is over, and logs it. Once a second is enough: they hit no call any more. */
 void admin_faults_expire(struct admin *);
 
 /* There is a new second in the history: sends it to all clients that follow /api/events. */

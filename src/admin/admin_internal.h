@@ -2,8 +2,8 @@
 #ifndef BECALM_ADMIN_ADMIN_INTERNAL_H
 #define BECALM_ADMIN_ADMIN_INTERNAL_H
 
-/* What the files of the admin address share. A request comes in by admin_conn.c, is let through by admin_guard.c and
- * finds its page by admin_route.c; each page has a file. */
+/* Shared by the files of the admin address. admin_conn.c reads a request, admin_guard.c allows or refuses it, and
+ * admin_route.c finds its page; each page has a file. */
 
 #include "admin.h"
 #include "meter/metrics.h"
@@ -32,8 +32,8 @@ struct admin {
     char *token;                     /* NULL: none is asked for */
     struct admin_listener *next_listener;
     char *next_token;
-    bool prepared;  /* the two above are what comes next */
-    int reserve_fd; /* closed to accept a connection when there are no descriptors left; -1: gone itself */
+    bool prepared;  /* next_listener and next_token are set */
+    int reserve_fd; /* closed to accept a connection when no descriptors are left; -1: it is in use */
     struct timer pause;
     struct admin_conn *conns; /* the latest first */
     uint32_t conn_count;
@@ -49,41 +49,41 @@ struct admin_request {
     struct becalm_text path;
     struct becalm_text query; /* without the question mark; absent: none */
     struct becalm_text body;
-    const union address_socket *local; /* that it came in by */
+    const union address_socket *local; /* the address that accepted it */
 };
 
-/* Fill `page` and set what differs from the usual. */
+/* An answer with the usual values: fill `page`, and change those that differ. */
 struct admin_answer {
     uint32_t status;
     const char *type;  /* Content-Type */
     const char *allow; /* 405: the methods; NULL: no such field */
     bool ask_token;    /* 401 */
-    bool is_known;     /* the request was let through to what is not open to all */
-    bool runs;         /* a page of ours in a browser: may load what else is of ours, and be kept while `etag` holds */
-    bool streams;      /* has no end: admin_tell() adds to it */
-    char etag[24];     /* with its quotes; "": none */
+    bool is_known;     /* the request was allowed to see a page that needs a token */
+    bool runs;     /* a page that runs in a browser: it may load our other files, and be cached while `etag` matches */
+    bool streams;  /* has no end: admin_tell() adds to it */
+    char etag[24]; /* with its quotes; "": none */
     struct buffer page;
 };
 
-/* Answers with a problem document (RFC 9457); the sentence may be NULL. */
-/* What is known of idempotency keys. */
+/* Counts of the idempotency keys. */
 void admin_store_count(struct gateway *, struct store_counts *);
+/* Answers with a problem document (RFC 9457); the sentence may be NULL. */
 void admin_problem(struct admin_answer *, uint32_t status, const char *sentence);
 
-/* May this request have an answer? Else the answer says why not. `is_open`: a page that anybody may see. Before the
- * body has come. */
+/* Is this request allowed? If not, the answer says why. `is_open`: the page needs no token. Called before the body has
+ * arrived. */
 bool admin_guard(const struct admin *, const struct admin_request *, bool is_open, struct admin_answer *);
 
 /* A page: one star stands for one segment of its path. */
 struct admin_route {
     const char *path;
     const char *order; /* the method of an order; NULL: a page, by GET and HEAD */
-    bool is_open;      /* needs no token, for there is nothing to learn */
+    bool is_open;      /* needs no token, because it reveals nothing */
     const char *type;
     void (*answer)(struct admin *, const struct admin_request *, struct admin_answer *);
 };
 
-/* The guard and the question whether there is such a page, before the body; and the page itself, after it. */
+/* Before the body: checks that the request is allowed and the page exists. After the body: makes the page. */
 bool admin_route_check(const struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_route_answer(struct admin *, const struct admin_request *, struct admin_answer *);
 
@@ -103,7 +103,7 @@ void admin_state(struct admin *, const struct admin_request *, struct admin_answ
 #define ADMIN_STORES 8u
 uint32_t admin_stores(const struct admin *, struct metrics_redis *);
 
-/* What active health checks know of a service's host. False: it is not checked. */
+/* The results of active health checks of a service's host. False: it is not checked. */
 bool admin_health(const struct admin *, const char *service, const union address_socket *, struct admin_health *);
 
 void admin_fleet(struct admin *, const struct admin_request *, struct admin_answer *);
@@ -113,7 +113,7 @@ void admin_keys(struct admin *, const struct admin_request *, struct admin_answe
 void admin_key_release(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_decisions(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_reload(struct admin *, const struct admin_request *, struct admin_answer *);
-/* Faults on order. The list of those in force, as a member of a page that is being written. */
+/* Injected faults. admin_put_faults() writes the list of those in force, as a member of a page. */
 void admin_faults(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_fault_inject(struct admin *, const struct admin_request *, struct admin_answer *);
 void admin_fault_clear(struct admin *, const struct admin_request *, struct admin_answer *);
@@ -130,11 +130,11 @@ void admin_asset(struct admin *, const struct admin_request *, struct admin_answ
 /* One file of those that are built in, by its name. */
 void admin_file(struct becalm_text name, const struct admin_request *, struct admin_answer *);
 
-/* The latest second of every target, as /api/sample and each event tell it. */
+/* The latest second of every target, for /api/sample and each event. */
 void admin_put_sample(struct admin *, struct buffer *);
 
-/* What hosts are called to people and Prometheus: the address, or the name while it has none; no two of a service the
- * same. Texts of `count` hosts; free it. NULL: no memory. */
+/* The names of hosts on pages and in metrics: the address, or the DNS name while it is not resolved; unique within a
+ * service. Texts of all hosts; free it. NULL: no memory. */
 char **admin_host_names(const struct snapshot_service *);
 
 /* ---- connections ---- */
@@ -144,14 +144,14 @@ void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
 /* The connection to close for a new one; NULL: there are none. */
 struct admin_conn *admin_conns_cheapest(const struct admin *);
-/* One that had its answer, or has been silent for a while; NULL: there is none. For when descriptors are short. */
+/* For when descriptors are short: a connection that had its answer, or has been silent for a while; NULL: none. */
 struct admin_conn *admin_conns_idle(const struct admin *);
 /* Closes those that are idle, and the others after their answer. */
 void admin_conns_quiet(struct admin *);
 
 /* A connection is gone, and with it a descriptor. */
 void admin_conn_gone(struct admin *, bool reserved);
-/* Keeps the descriptor of a connection that was taken in by the reserve; the connection ends by it. */
+/* Takes the descriptor of a connection that was accepted with the reserve as the new reserve; the connection ends. */
 void admin_reserve_back(struct admin *, struct source *);
 
 #endif

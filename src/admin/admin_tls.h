@@ -2,12 +2,12 @@
 #ifndef BECALM_ADMIN_ADMIN_TLS_H
 #define BECALM_ADMIN_ADMIN_TLS_H
 
-/* What the pages tell of TLS. */
+/* TLS on the pages. */
 
 #include "meter/metrics.h"
 #include "proxy/gateway_shared.h"
 
-#define ADMIN_CERTIFICATES 256u /* more are not told of */
+#define ADMIN_CERTIFICATES 256u /* further certificates are not shown */
 
 struct admin_tls {
     struct metrics_handshakes handshakes[TLS_SIDES * TLS_RESULTS];

@@ -2,10 +2,10 @@
 #ifndef BECALM_ADMIN_HISTORY_H
 #define BECALM_ADMIN_HISTORY_H
 
-/* What the meters and gauges of each target were, for as long as a day, in bounded memory: 6 minutes in steps of a
- * second, an hour in steps of 10 seconds, a day in steps of 3 minutes. A target has a history from its first request,
- * or the first move of its breaker, so a policy with many idle ones costs nothing; when HISTORY_BYTES_MAX are in use,
- * further targets have none.
+/* The history of each target's meters and gauges, for up to a day, in bounded memory: 6 minutes in steps of a second,
+ * an hour in steps of 10 seconds, a day in steps of 3 minutes. A target has a history from its first request, or the
+ * first change of its breaker, so idle targets cost nothing; when HISTORY_BYTES_MAX are in use, further targets have
+ * none.
  *
  * The control thread samples once a second and is the only one that reads. Time is passed in. */
 
@@ -27,8 +27,8 @@ enum history_refusal {
     HISTORY_REFUSALS
 };
 
-/* One target over one step. First what happened in it, then how things were at its end; but of what is in flight or
- * waits, the most that was seen, because a step of minutes would hide it. */
+/* One target over one step: first counts over the step, then gauges at its end. But in_flight and waiting are the most
+ * that was seen in the step, because a step of minutes would hide peaks. */
 struct history_sample {
     uint64_t wall_ms; /* of its end */
     uint32_t span_ms; /* how long it was */
@@ -46,22 +46,22 @@ struct history_sample {
     uint32_t breaker;                 /* enum becalm_breaker_state */
 };
 
-/* The breaker went from one state to the other so often, within the second before. */
+/* Within the second before, the breaker went `count` times from one state to another. */
 struct history_move {
     uint64_t wall_ms;
     uint32_t from, to; /* enum becalm_breaker_state */
     uint32_t count;
 };
 
-/* A breaker was in one state for a time. An open one that tries, and fails, stays open: half open is part of it, so
- * that an outage of hours is one stay whose beginning is known. */
+/* A breaker was in one state for a time. HALF_OPEN between two OPEN states counts as open, so that an outage of hours
+ * is one stay whose beginning is known. */
 struct history_stay {
     uint64_t since_ms, until_ms; /* 0: it is still so */
     uint32_t state;              /* enum becalm_breaker_state, never HALF_OPEN */
     uint32_t probes_failed;      /* that left it open; saturates */
 };
 
-/* Signs of a storm in one service: what the three queries that detect one ask of Prometheus. */
+/* Signs of a retry storm in one service: the values of the three Prometheus queries that detect one. */
 struct history_storm {
     uint64_t attempts;   /* in 5 minutes */
     uint32_t retry_ppm;  /* retries among them */
@@ -70,9 +70,9 @@ struct history_storm {
     uint32_t in_flight;  /* the most attempts at once, in 5 minutes */
 };
 #define HISTORY_STORM_ATTEMPTS  20u      /* fewer: whatever their share, a few retries are no storm */
-#define HISTORY_STORM_RETRY     500000u  /* above: a storm's sign */
-#define HISTORY_STORM_GROWTH    3000000u /* likewise */
-#define HISTORY_STORM_IN_FLIGHT 100u     /* likewise */
+#define HISTORY_STORM_RETRY     500000u  /* more: a sign of a storm */
+#define HISTORY_STORM_GROWTH    3000000u /* more: a sign of a storm */
+#define HISTORY_STORM_IN_FLIGHT 100u     /* more: a sign of a storm */
 
 /* ---- the history of one target, and of one service ---- */
 

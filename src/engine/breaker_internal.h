@@ -20,11 +20,11 @@ static inline uint32_t becalm__breaker_word_generation(uint64_t word)
 
 static inline uint64_t becalm__breaker_word(const struct becalm_breaker *b)
 {
-    /* acquire: pairs with breaker_enter's release, so that what was written for this generation is seen with it. */
+    /* acquire: pairs with breaker_enter's release, so that the words written for this generation are seen with it. */
     return atomic_load_explicit(&b->word, memory_order_acquire);
 }
 
-/* CLOSED and nothing else: nearly always, so that a hot path can ask this first and without a call. */
+/* Is it CLOSED? Nearly always, so a hot path asks this first, without a function call. */
 static inline bool becalm__breaker_plain(const struct becalm_breaker *b)
 {
     return becalm__breaker_word_state(becalm__breaker_word(b)) == BECALM_BREAKER_CLOSED;

@@ -2,7 +2,7 @@
 #ifndef BECALM_DUE_INTERNAL_H
 #define BECALM_DUE_INTERNAL_H
 
-/* What every call asks, without a function call. The word, from its lowest bit on:
+/* Inline functions for the hot path. The bits of the word, from the lowest on:
  *   24 bits  the level in ms; 0: nothing is known; 1: half of `least`, below which it does not matter
  *   20 bits  when the present epoch began, in steps of 2^26 ns (67 ms); it wraps after 19 h, which is as good as idle
  *    7 bits  answers in it

@@ -4,9 +4,9 @@
 
 #include <becalm/gate.h>
 
-/* A small table of flows that threads share without a lock. A place belongs to a flow while that has something there;
- * an idle one may be taken by any flow. A caller of this remembers the place that it found, so that a race costs
- * fairness for a moment and nothing else: two flows in one place, or one flow in two. */
+/* A small table of flows (clients) that threads share without a lock. A place belongs to a flow while the flow has
+ * something there; any flow may take an idle place. A caller remembers the place that it found. A race can put two
+ * flows into one place, or one flow into two, which only costs fairness for a moment. */
 
 #define BECALM__FLOW_EPOCH_BITS 34u /* 2^34 ns: 17 s */
 
@@ -24,8 +24,9 @@ static inline uint64_t becalm__flow_key(uint64_t flow)
     return flow == 0 ? UINT64_MAX : flow;
 }
 
-/* The flow's own place, or else the first idle one after that which its bits and the time choose. BECALM_FLOWS: none is
- * idle. The time is there for those that have to share a place: whom with changes every 17 s. */
+/* The flow's own place, or else the first idle place, starting from one that the flow's bits and the time choose.
+ * BECALM_FLOWS: no place is idle. Because of the time, flows that have to share a place share with others every 17 s.
+ */
 static inline uint32_t becalm__flow_find(const struct becalm_flow *table, uint64_t flow, becalm_ns now,
                                          bool (*is_idle)(uint64_t word, becalm_ns now))
 {
@@ -34,7 +35,7 @@ static inline uint32_t becalm__flow_find(const struct becalm_flow *table, uint64
     uint32_t idle = BECALM_FLOWS;
     for (uint32_t i = 0; i < BECALM_FLOWS; i++) {
         uint32_t place = (home + i) % BECALM_FLOWS;
-        /* Relaxed, here and below: the words of a table stand for themselves. */
+        /* Relaxed, here and below: the words of the table guard no other memory. */
         if (atomic_load_explicit(&table[place].owner, memory_order_relaxed) == key) {
             return place;
         }
@@ -45,7 +46,7 @@ static inline uint32_t becalm__flow_find(const struct becalm_flow *table, uint64
     return idle;
 }
 
-/* The same, and makes it the flow's; with none idle it shares one. */
+/* The same, and takes the place for the flow; if none is idle, the flow shares one. */
 static inline uint32_t becalm__flow_claim(struct becalm_flow *table, uint64_t flow, becalm_ns now,
                                           bool (*is_idle)(uint64_t word, becalm_ns now))
 {

@@ -6,7 +6,7 @@
 
 #define BECALM__GATE_MAX_WAIT BECALM_S /* the default, if the policy does not say */
 
-/* What a hot path asks without a call. */
+/* Inline functions for the hot path. */
 
 /* Does a call wait, at any worker? */
 static inline bool becalm__gate_waits(const struct becalm_gate *gate)
@@ -14,8 +14,9 @@ static inline bool becalm__gate_waits(const struct becalm_gate *gate)
     return atomic_load_explicit(&gate->waiting, memory_order_relaxed) > 0;
 }
 
-/* One more call waits for news outside of the lines. False: there is no gate, or as many as may wait do. Of two that
- * find the last place taken by each other, the later one to give it back tries again, as in place_take of limit.c. */
+/* One more call waits for news, outside of the queue. False: there is no gate, or the maximum waits already. If two
+ * threads each find the last place taken by the other, the later one to give it back tries again, as in place_take() of
+ * limit.c. */
 static inline bool becalm__gate_await(struct becalm_gate *gate, const struct becalm_gate_policy *policy)
 {
     if (gate == NULL) {

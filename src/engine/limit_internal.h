@@ -4,8 +4,8 @@
 
 #include <becalm/limit.h>
 
-/* What limit.c (admission, giving back, pacing) and the two kinds that adapt, limit_slots.c and limit_aimd.c, share;
- * and what a success must ask before it can leave a limit as it is, here, so that a hot path can ask without a call.
+/* Shared by limit.c (admission, giving back, pacing) and the two adaptive kinds, limit_slots.c and limit_aimd.c. It
+ * also has the checks that a success makes before it leaves a limit unchanged, inline for the hot path.
  *
  * Every word of the limit is read and written relaxed, except `places`: each stands alone and guards no other memory. A
  * thread that sees some of these words before the others judges on mixed evidence once; the next notes correct it, and
@@ -39,13 +39,13 @@ static inline uint32_t becalm__in_flight_with(const struct becalm_limit *limit)
     return in_flight > 0 ? in_flight : 1;
 }
 
-/* aimd: hangs since before the service went away. */
+/* aimd: has this attempt been hanging since before the service went away? */
 static inline bool becalm__is_hung(const struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     return slot->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);
 }
 
-/* Only while half of the limit is used: otherwise it is not known yet how much the present one can carry. */
+/* Only while half of the limit is used: otherwise it is not known yet whether the service can take the present one. */
 static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint64_t max,
                                           uint64_t units)
 {
@@ -53,8 +53,8 @@ static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum
     return 2 * per * becalm__in_flight_with(limit) >= units && units < max * per;
 }
 
-/* The same of aimd, where those count that were in flight when the attempt was admitted, too: when the last of a burst
- * is answered, the others are gone, and yet the limit was used. */
+/* The same for aimd, where the attempts in flight when this one was admitted count, too: when the last attempt of a
+ * burst is answered, the others are gone, and yet the limit was used. */
 static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const struct becalm_slot *slot, uint64_t max,
                                          uint64_t units)
 {
@@ -64,7 +64,7 @@ static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const
     return 2 * per * used >= units && units < max * per;
 }
 
-/* Does a time that is written at every success, or quick answer, want writing again? */
+/* Must a time that is written at every success, or quick answer, be written again? */
 static inline bool becalm__is_news(const BECALM_ATOMIC(uint64_t) * word, becalm_ns now, becalm_ns timeout)
 {
     becalm_ns at = atomic_load_explicit(word, memory_order_relaxed);
@@ -76,7 +76,7 @@ static inline bool becalm__success_is_news(const struct becalm_limit *limit, bec
     return becalm__is_news(&limit->last_ok_at, now, timeout);
 }
 
-/* The service answered something that was sent with this attempt or later, so it does not queue. */
+/* The service has answered an attempt that was sent with this one or later, so it does not queue. */
 static inline bool becalm__is_overtaken(const struct becalm_limit *limit, becalm_ns sent_at)
 {
     return sent_at <= atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed);
@@ -88,7 +88,7 @@ static inline bool becalm__pace_is_low(const struct becalm_limit *limit)
     return atomic_load_explicit(&limit->pace, memory_order_relaxed) != BECALM__PACE_FULL;
 }
 
-/* Would a success, as far as its latency does not count, change nothing? */
+/* Would a success change nothing, leaving its latency aside? */
 static inline bool becalm__limit_rests(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint32_t max,
                                        becalm_ns now, const struct becalm_slot *slot)
 {
@@ -120,14 +120,14 @@ static inline uint32_t becalm__run_after(uint32_t run, enum becalm_evidence kind
     BECALM_UNREACHABLE();
 }
 
-/* Timeouts in a row happen by chance when there are many calls, so that time without a success is asked for as well. */
+/* With many calls, timeouts in a row happen by chance, so a time without any success is required as well. */
 static inline bool becalm__run_tells(const struct becalm_limit *limit, becalm_ns now, becalm_ns timeout, uint32_t run)
 {
     becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
     return run >= BECALM__RUN_ENOUGH && becalm_ns_since(now, ok_at) >= timeout / 4;
 }
 
-/* The right to cut is last_cut_at: one of the threads that see the same timeouts moves it. */
+/* last_cut_at grants the right to cut: only one of the threads that see the same timeouts moves it. */
 static inline bool becalm__cut_is_ours(struct becalm_limit *limit, becalm_ns now)
 {
     uint64_t cut_at = atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
@@ -167,14 +167,14 @@ void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *
  * for a cut, and answers ended abruptly. */
 bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 
-/* What was noted as a timeout has succeeded after all: it was not lost, and the timeout was too short for it. */
+/* An attempt that was noted as a timeout has succeeded after all: the timeout was too short for it. */
 void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                        const struct becalm_slot *);
 
-/* As wide as a limit begins. */
+/* The units with which a limit begins. */
 uint64_t becalm__units_at_start(const struct becalm_limit_policy *);
 
-/* The same for any kind, with the usual way of aimd inlined. */
+/* The same for any kind, with the usual path of aimd inlined. */
 static inline void becalm__limit_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                       const struct becalm_moment *at, struct becalm_slot *slot,
                                       enum becalm_evidence evidence)

@@ -4,12 +4,12 @@
 
 #include <becalm/restart.h>
 
-/* What a hot path asks without a call. */
+/* Inline functions for the hot path. */
 
 /* May some host take calls, as far as is known? */
 static inline bool becalm__restart_is_up(const struct becalm_restart *restart)
 {
-    return atomic_load_explicit(&restart->down_since, memory_order_relaxed) == 0; /* guards nothing */
+    return atomic_load_explicit(&restart->down_since, memory_order_relaxed) == 0; /* guards no other memory */
 }
 
 #endif

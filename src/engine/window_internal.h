@@ -4,7 +4,7 @@
 
 #include <becalm/window.h>
 
-/* What follows the first line of a COUNT window; the ring of notes is behind it. */
+/* Follows the first cache line of a COUNT window; the ring of notes is after it. */
 struct becalm__window_ring {
     alignas(64) _Atomic(uint64_t) next; /* number of the next note, from 0, for ever */
     _Atomic(uint64_t) base;             /* number of the first note after the last clear */
@@ -17,8 +17,8 @@ static inline struct becalm__window_ring *becalm__window_ring(const struct becal
     return (struct becalm__window_ring *)((uintptr_t)w + sizeof *w);
 }
 
-/* The no-write rule: a COUNT window that is full of plain notes is not changed by one more. Here, so that a hot path
- * can ask without a call. The three loads may be of different age; then the answer was right a moment ago. */
+/* The no-write rule: one more plain note does not change a COUNT window that is full of plain notes. Inline for the hot
+ * path. The three loads may be of different age; then the answer was right a moment ago. */
 static inline bool becalm__window_settled(const struct becalm_window *w)
 {
     const struct becalm__window_ring *ring = becalm__window_ring(w);
@@ -56,15 +56,15 @@ static inline bool becalm__place_holds(const struct becalm_window *w, uint64_t p
     return now - becalm__place_slice(place) * w->width < w->width;
 }
 
-/* The word of a slice without notes. Words compare as their slices do: what is not below is of this slice or a later
- * one. */
+/* The word of a slice without notes. Words compare as their slices do: a word that is not below this one belongs to
+ * this slice or a later one. */
 static inline uint64_t becalm__window_first(const struct becalm_window *w, uint64_t slice)
 {
     return slice << w->count_bits;
 }
 
-/* From this count on a word takes no more. The distance to what its bits can hold is for the threads that have added
- * and not yet looked. */
+/* A word with this count takes no more notes. The rest of its range is for threads that have added and not yet checked.
+ */
 static inline uint64_t becalm__window_most(const struct becalm_window *w)
 {
     return (UINT64_C(1) << w->count_bits) - 4096u;
@@ -78,13 +78,13 @@ static inline _Atomic(uint64_t) *becalm__window_row(struct becalm_window *w, uin
     return (_Atomic(uint64_t) *)(w + 1) + index * w->stride + becalm__place_row(place) * w->shape.lanes;
 }
 
-/* The rare ends of becalm__window_add(), which has made `word` of it: that is of another slice, mostly of one long
- * past, or full. */
+/* The rare cases of becalm__window_add(), whose addition gave `word`: the word is of another slice, mostly of one long
+ * past, or it is full. */
 void becalm__window_turn(struct becalm_window *, _Atomic(uint64_t) *at, uint64_t word, uint64_t first);
 
-/* Adds first and looks after: to look first would make the addition wait for the look, and nearly double its price.
- * What was added to a slice long past vanishes with it. A word of a later slice stays as it is, because an older now
- * never turns anything back: the note counts there. */
+/* Adds first and checks afterwards: a check first would make the addition wait for the load, and nearly double its
+ * price. A note that was added to a slice long past vanishes with it. A word of a later slice stays, because an older
+ * now never moves anything back: the note counts there. */
 static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t first)
 {
     uint64_t word = atomic_fetch_add_explicit(at, 1, BECALM__WINDOW_ORDER);
@@ -93,8 +93,8 @@ static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t)
     }
 }
 
-/* becalm_window_note() of one lane, with two usual ways inlined: in the slice of the note before; and one more note of
- * lane 0 alone in a COUNT window that it would not change. */
+/* becalm_window_note() of one lane, with the two usual paths inlined: in the slice of the previous note; and one more
+ * note of lane 0 alone in a COUNT window that it would not change. */
 static inline void becalm__window_note_one(struct becalm_window *w, const struct becalm_moment *at, unsigned lane)
 {
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
@@ -106,7 +106,7 @@ static inline void becalm__window_note_one(struct becalm_window *w, const struct
     }
 }
 
-/* Which slice of a TIME window this instant is in: what is noted falls out only when that changes. */
+/* The slice of a TIME window that this instant is in: notes fall out of the window only when it changes. */
 uint64_t becalm__window_slice(const struct becalm_window *, becalm_ns now);
 
 #endif

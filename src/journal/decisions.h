@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_DECISIONS_H
 #define BECALM_JOURNAL_DECISIONS_H
 
-/* The latest decisions of one worker, for people who ask why: every call that was retried, refused or failed, and one
- * of sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
+/* The latest decisions of one worker, for /api/decisions: every call that was retried, refused or failed, and one of
+ * sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
 
 #include <becalm/http.h>
 
@@ -14,16 +14,16 @@
 struct decision {
     uint64_t number;   /* counts up, 0: none */
     uint64_t wall;     /* of its beginning, ns since 1970 */
-    uint64_t snapshot; /* whose hosts the record numbers */
-    uint32_t status;   /* what the client was told */
+    uint64_t snapshot; /* the number of the snapshot to which the record's host numbers belong */
+    uint32_t status;   /* of the answer to the client */
     char service[129]; /* as long as the policy lets names be */
     char endpoint[129];
     char method[16];
     char path[128];
     char request_id[64];
-    char asked[128];    /* the host that the request names, of a service that has none of its own; "": it has */
-    char fallback[129]; /* what was answered in its place: "answer", or the service that was asked; "": nothing */
-    char fault[40];     /* on order, that has hit it; "": none */
+    char asked[128];    /* the host that the request names, if its service has no hosts of its own; else "" */
+    char fallback[129]; /* the fallback: "answer", or the service that was called instead; "": none */
+    char fault[40];     /* the injected fault that hit it; "": none */
     struct becalm_record record;
 };
 

@@ -15,7 +15,7 @@ struct explain {
     const struct becalm_record *record;
     const char *const *hosts; /* names by the record's numbers; may be NULL */
     uint32_t host_count;
-    /* While the answer is on its way the record has no reason and no end yet: then it is the action's, and now. */
+    /* While the answer is being passed on, the record has no reason and no end yet: then use the action's, and now. */
     enum becalm_reason why;
     becalm_ns now;
     /* JSON only; what is absent is left out. */
@@ -26,9 +26,9 @@ struct explain {
     struct becalm_text target;
     struct becalm_text request_id;
     struct becalm_text asked;    /* the host that the request names, where the service has none of its own */
-    struct becalm_text fallback; /* what was answered in its place */
-    struct becalm_text fault;    /* on order, that has hit it */
-    uint32_t status;             /* answered to the client; 0: nothing was */
+    struct becalm_text fallback; /* the fallback that answered */
+    struct becalm_text fault;    /* the injected fault that hit it */
+    uint32_t status;             /* of the answer to the client; 0: there was none */
 };
 
 /* The header's value, not zero-terminated. Returns the length. Attempts that do not fit are left out. */

@@ -2,14 +2,14 @@
 #ifndef BECALM_JOURNAL_EXPORT_H
 #define BECALM_JOURNAL_EXPORT_H
 
-/* One POST to a collector at a time, by libcurl, for one thread. It never waits longer than it is told to: a collector
- * that hangs or is gone is nothing special. */
+/* One POST to a collector at a time, by libcurl, for one thread. It never waits longer than its caller allows, even if
+ * the collector hangs or is gone. */
 
 #include <becalm/config.h>
 
 struct export;
 
-/* Where to, copied from a policy, which may go meanwhile. */
+/* The collector's address and settings, copied from a policy, which may be freed meanwhile. */
 struct export_place {
     char *url; /* ends with /v1/traces */
     char **headers;
@@ -26,16 +26,16 @@ void export_place_free(struct export_place *);
 enum export_end {
     EXPORT_NONE,    /* it goes on, or there is none */
     EXPORT_TAKEN,   /* with 2xx */
-    EXPORT_AGAIN,   /* by what OTLP calls retryable, or no answer came */
-    EXPORT_REFUSED, /* the same again would be refused again */
+    EXPORT_AGAIN,   /* a status that OTLP calls retryable, or no answer */
+    EXPORT_REFUSED, /* a retry would be refused again */
 };
 
-/* How one ended. */
+/* How an export ended. */
 struct export_news {
     enum export_end end;
     uint32_t status;       /* 0: no answer */
-    becalm_ns retry_after; /* what the collector asked for; 0: nothing */
-    uint64_t rejected;     /* TAKEN: spans that it does not want all the same */
+    becalm_ns retry_after; /* the collector's Retry-After; 0: none */
+    uint64_t rejected;     /* TAKEN: spans that the collector rejected nevertheless */
     char why[128];         /* AGAIN, REFUSED */
 };
 
@@ -43,11 +43,11 @@ struct export_news {
 struct export *export_make(const char **why);
 void export_free(struct export *);
 
-/* Begins one; the body stays the caller's, until its end. False: no memory. */
+/* Begins an export; the caller keeps the body valid until its end. False: no memory. */
 bool export_begin(struct export *, const struct export_place *, struct becalm_text body);
 void export_cancel(struct export *);
 
-/* Goes on with it, and waits for at most so long until something happens there or at the descriptor. */
+/* Continues the export; waits at most `most` for an event of it or of the descriptor. */
 void export_move(struct export *, int wake_fd, becalm_ns most, struct export_news *);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef BECALM_JOURNAL_LOG_H
 #define BECALM_JOURNAL_LOG_H
 
-/* Lines for people and machines. Workers never wait for a disk: each has a ring of bytes of its own, one thread writes
- * them out, and what does not fit is dropped and counted. Text ("2026-01-02T03:04:05.678Z info  message key=value") or
- * JSON, one object a line; values are escaped, so that nobody's header can forge a line. Only whole lines are written,
- * each in one piece, at most LOG_LINE_MAX bytes: longer values are cut and end with "...".
+/* The log. Workers never wait for a disk: each has a ring of bytes of its own, one thread writes them out, and lines
+ * that do not fit are dropped and counted. Text ("2026-01-02T03:04:05.678Z info  message key=value") or JSON, one
+ * object a line; values are escaped, so that a client's header can't forge a line. Only whole lines are written, each
+ * in one piece, at most LOG_LINE_MAX bytes: longer values are cut and end with "...".
  *
  * A file that can't be written (a full disk, a closed pipe) stops nothing: lines are dropped and counted, each new line
  * tries again, and when one gets through, another says how many were lost. docs/log.md has the keys. */
@@ -28,7 +28,7 @@ struct log_settings {
 
 /* NULL: no memory or thread. The descriptors stay the caller's, and open until log_free(). */
 struct log *log_make(const struct log_settings *, uint32_t sources);
-void log_free(struct log *); /* writes what is left, within a second; the sources are silent by then */
+void log_free(struct log *); /* writes the remaining lines, within a second; the sources must have stopped before */
 struct log_source *log_source_of(struct log *, uint32_t index);
 /* Settings may change at a reload; any thread. Lines that wait go where the new ones say. */
 void log_change(struct log *, const struct log_settings *);
@@ -38,19 +38,19 @@ uint64_t log_dropped(const struct log *);
 bool log_wants(const struct log_source *, enum becalm_log_level);
 bool log_wants_access(const struct log_source *);
 
-/* `wall` is nanoseconds since 1970. The message is a constant. Never blocks. A level that nobody wants is not written.
+/* `wall` is nanoseconds since 1970. The message is a constant. Never blocks. Lines below the log level are not written.
  */
 void log_line(struct log_source *, enum becalm_log_level, uint64_t wall, const char *message,
               const struct log_pair *pairs, size_t count);
 
-/* One retry, logged at level info when it is sent, for only then it is known how long it slept. */
+/* One retry, logged at level info when it is sent, because only then the length of its wait is known. */
 struct log_retry {
     uint64_t wall;
     struct becalm_text method; /* these three are the operation: "POST payment/charge" */
     struct becalm_text service;
     struct becalm_text endpoint;
-    struct becalm_text host; /* of the attempt before, that is sent again: "10.0.0.2:9001" */
-    struct becalm_text to;   /* the host that it is sent to now */
+    struct becalm_text host; /* of the attempt that failed: "10.0.0.2:9001" */
+    struct becalm_text to;   /* the host of the retry */
     uint32_t retry;          /* 1 is the first ... */
     uint32_t of;             /* ... of so many that the policy allows */
     struct becalm_wait wait; /* as the action had it */

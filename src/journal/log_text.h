@@ -2,7 +2,7 @@
 #ifndef BECALM_JOURNAL_LOG_TEXT_H
 #define BECALM_JOURNAL_LOG_TEXT_H
 
-/* How a line of the log looks. Each of these ends with a newline and has no other, whatever the values are. */
+/* Formats lines of the log. Each line ends with a newline and has no other, whatever the values are. */
 
 #include <becalm/config.h>
 
@@ -40,8 +40,8 @@ struct log_access {
     uint32_t attempts;
     const char *reason;          /* NULL: there was no call */
     const char *detail;          /* of a refusal: which rule; NULL: none */
-    struct becalm_text fault;    /* on order, that has hit it */
-    struct becalm_text fallback; /* what was answered in its place: "answer", or the service that was asked */
+    struct becalm_text fault;    /* the injected fault that hit it */
+    struct becalm_text fallback; /* the fallback: "answer", or the service that was called instead */
 };
 
 /* They return the length, at most LOG_LINE_MAX. */

@@ -9,7 +9,7 @@
 
 #include "meter/buffer.h"
 
-/* Who they are of. */
+/* The process that the spans come from. */
 struct otlp_resource {
     const char *service;
     const char *instance; /* this process */

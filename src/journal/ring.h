@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_RING_H
 #define BECALM_JOURNAL_RING_H
 
-/* A ring of bytes between one thread that puts and one that takes. What is put is there whole or not at all, so that
- * the taker finds whole lines if the putter puts whole lines. */
+/* A ring buffer of bytes between one writing and one reading thread. A put is there completely or not at all, so that
+ * the reader finds whole lines if the writer puts whole lines. */
 
 #include <becalm/base.h>
 
@@ -14,18 +14,20 @@
 
 struct ring {
     alignas(64) BECALM_ATOMIC(uint64_t) put; /* bytes ever put; only the putter writes it */
-    uint64_t taken_seen;                     /* the putter's latest look at `taken` */
+    uint64_t taken_seen;                     /* the value of `taken` that the writer last read */
     alignas(64) BECALM_ATOMIC(uint64_t) taken;
     alignas(64) char bytes[RING_BYTES];
 };
 
 void ring_init(struct ring *); /* its bytes are not touched */
 
-/* The putter's. False: there is no room. What is put before a put that the taker sees, it sees too; and the putter's
- * next sequentially consistent load comes after it, so that "I put, is he asleep?" misses nobody. */
+/* For the writer. False: there is no room. A reader that sees a put also sees all puts before it. The writer's next
+ * sequentially consistent load comes after the put, so that a check "is the reader asleep?" after it misses no sleeper.
+ */
 bool ring_put(struct ring *, const void *bytes, size_t length);
 
-/* The taker's: what is there, in one piece or two, and how long it is; then take the front of it away. */
+/* For the reader: the bytes that are there, in one or two pieces, and their length; then removes bytes from the front.
+ */
 size_t ring_peek(const struct ring *, struct iovec piece[2]);
 void ring_take(struct ring *, size_t length);
 

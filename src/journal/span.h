@@ -2,22 +2,22 @@
 #ifndef BECALM_JOURNAL_SPAN_H
 #define BECALM_JOURNAL_SPAN_H
 
-/* What a worker notes of a call that is traced, once, when the call is over: enough for the span of the call and for
- * one of each attempt. It is bytes in a ring, so that a worker neither waits nor allocates; who exports them makes text
- * of it (otlp.h). */
+/* A worker's note of a traced call, made once, when the call is over: enough for the span of the call and for a span of
+ * each attempt. It is bytes in a ring, so that a worker neither waits nor allocates; the exporter turns them into text
+ * (otlp.h). */
 
 #include "origin/origin.h"
 #include "origin/trace_context.h"
 
 #include <becalm/call.h>
 
-#define SPAN_TEXT_MAX 512u /* bytes of one text; what is longer is cut */
+#define SPAN_TEXT_MAX 512u /* bytes of one text; longer texts are cut */
 
 /* How the call came into its trace. */
 enum span_from {
     SPAN_ROOT,  /* the trace begins with it */
     SPAN_CHILD, /* `from` is its parent */
-    SPAN_LINKED /* the trace begins with it, and `from` is who asked, in a trace that was not continued */
+    SPAN_LINKED /* the trace begins with it, and `from` is the client's span, in a trace that was not continued */
 };
 
 /* Texts of a call. */
@@ -48,7 +48,7 @@ struct span_attempt {
     uint16_t host; /* the length of its name: "10.0.0.1:80" */
 };
 
-/* Behind it in memory are the attempts that the record kept, then the texts of the call, then the names of the
+/* In memory it is followed by the attempts that the record kept, then the texts of the call, then the names of the
  * attempts' hosts. */
 struct span_note {
     uint32_t bytes;    /* of all of it; a multiple of 8, so that the next one is aligned */

@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_STRANGERS_H
 #define BECALM_JOURNAL_STRANGERS_H
 
-/* Hosts that requests asked for and that no service has: how often, for the first STRANGERS of them since the policy
- * was loaded. Any thread; only requests that are refused come here. */
+/* Counts requests by hosts that no service names, for the first STRANGERS such hosts since the policy was loaded. Any
+ * thread may call it; only requests without a route do. */
 
 #include <becalm/http.h>
 
@@ -24,7 +24,7 @@ struct strangers {
     struct stranger list[STRANGERS];
 };
 
-/* What is new about it. */
+/* Was this host seen before? */
 enum stranger_news { STRANGER_KNOWN, STRANGER_NEW, STRANGER_TOO_MANY };
 
 void strangers_init(struct strangers *);

@@ -2,7 +2,7 @@
 #ifndef BECALM_JOURNAL_THREAD_H
 #define BECALM_JOURNAL_THREAD_H
 
-/* What the threads of the journal have in common. Who includes it asks for POSIX first. */
+/* Shared by the threads of the journal. Define the POSIX feature macro before including it. */
 
 #include <becalm/ns.h>
 
@@ -17,7 +17,8 @@ static inline becalm_ns thread_clock(clockid_t clock)
     return (becalm_ns)now.tv_sec * BECALM_S + (becalm_ns)now.tv_nsec;
 }
 
-/* Signals are for the threads that expect them; and here a closed pipe is an error, not an end. 0, or an errno. */
+/* Starts a thread with all signals blocked: other threads handle them, and here a closed pipe is an error (EPIPE). 0,
+ * or an errno. */
 static inline int thread_start(pthread_t *thread, void *(*run)(void *), void *data)
 {
     sigset_t all;

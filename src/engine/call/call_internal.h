@@ -15,19 +15,19 @@
 #include "engine/gate_internal.h"
 #include "engine/restart_internal.h"
 
-/* One step: what every function of it needs. */
+/* The context of one step. */
 struct step {
     struct becalm_call *call;
     const struct becalm_moment *at;
     becalm_ns now; /* at->now: nearly every question asks for it */
     struct becalm_action *action;
     bool cut;    /* the attempt of this step was cut by the call's deadline */
-    bool locked; /* the driver holds the lock of the lines that threads share */
+    bool locked; /* the driver holds the lock of the queues that threads share */
 };
 
 /* call.c */
 
-/* The callee has said something to this call: the throttle may count it. */
+/* The service has answered this call: the throttle may count it. */
 static inline void becalm__call_decided(struct becalm_call *call)
 {
     if (call->undecided) {
@@ -46,10 +46,10 @@ static inline void becalm__call_explain(struct step *s, uint64_t have, uint64_t 
     s->call->record.need = need;
 }
 
-/* Shadow: notes what the policy would have said; true if the refusal must be ignored. */
+/* Shadow: notes what the policy would have decided; true if the refusal must be ignored. */
 bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 
-/* Tells the action of the state change that the breaker reported on this permit, if there was one. */
+/* Copies the state change that the breaker reported on this permit, if there was one, to the action. */
 static inline void becalm__call_report(struct step *s, const struct becalm_permit *permit)
 {
     if (permit->from != permit->to) {
@@ -58,9 +58,10 @@ static inline void becalm__call_report(struct step *s, const struct becalm_permi
     }
 }
 
-/* What the breaker learns from a permit's end. A probe that was turned away on its way found out nothing: it gives its
- * place back, and the next call probes. Else each layer of a chain would be open for another second whenever the layer
- * below refuses, and the lowest, which alone can find out, would see a call a second at best. */
+/* The verdict that the breaker gets at a permit's end. A probe that a layer below refused has no result: it gives its
+ * place back, and the next call probes. Otherwise the breaker of each layer of a chain would stay open for another
+ * second whenever the layer below refuses, and the lowest layer, which alone can find out, would see a call a second at
+ * best. */
 static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kind kind, bool unasked)
 {
     return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
@@ -80,7 +81,7 @@ static inline void becalm__call_place_free(struct step *s, struct becalm_slot *s
     }
 }
 
-/* The head of the answer has come: the place in flight is free, and the answer in progress has one of its own. */
+/* The head of the answer has come: the slot in flight is free, and the answer in progress has a place of its own. */
 static inline void becalm__call_place_answer(struct step *s, struct becalm_slot *slot)
 {
     const struct becalm_target *target = s->call->target;
@@ -93,8 +94,8 @@ static inline void becalm__call_place_answer(struct step *s, struct becalm_slot 
     }
 }
 
-/* Leaves the gate's queue without having been called. The driver must look: it may have been this one's turn, and
- * others have left a slot to it. */
+/* Leaves the gate's queue without having been served. The driver must serve the queue: it may have been this call's
+ * turn, and other workers may have left a slot to it. */
 static inline void becalm__call_queue_leave(struct step *s)
 {
     becalm_queue_leave(&s->call->ticket);
@@ -110,7 +111,8 @@ static inline void becalm__call_await_end(struct becalm_call *call)
     }
 }
 
-/* The call must wait in a line. True: threads share that, and the driver comes back with its lock. */
+/* The call must wait in a queue. True: threads share the queue, and the driver will step the call again with its lock.
+ */
 static inline bool becalm__call_outside(struct step *s, bool parks)
 {
     struct becalm_call *call = s->call;
@@ -150,10 +152,10 @@ void becalm__call_expire(struct step *s); /* GATED: patience or deadline is over
 /* Takes a place in the limit for an attempt that is sent now or as soon as the gate lets it. True without a limit. */
 bool becalm__call_place_take(struct step *s, struct becalm_slot *slot);
 
-/* Why there was no place: the limit, or the bound of answers in progress. Explains it. */
+/* The reason why there was no slot: the limit, or the bound of answers in progress. Sets have and need. */
 enum becalm_reason becalm__call_place_why(struct step *s);
 
-/* The deadline that the caller has brought along; NEVER: none. */
+/* The caller's own deadline; NEVER: none. */
 static inline becalm_ns becalm__call_carried(const struct becalm_call *call)
 {
     return call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
@@ -171,28 +173,28 @@ static inline becalm_ns becalm__call_timeout(const struct becalm_call *call)
 /* An attempt is overdue: tells limit and breaker, and leaves it in flight. */
 void becalm__attempt_overdue(struct step *, uint32_t slot);
 
-/* A request turned out to stream. */
+/* The driver has found out that a request is streamed. */
 void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 
-/* A request that streams is through to its end. */
+/* A streamed request has been sent to its end. */
 void becalm__attempt_sent(struct step *, uint32_t slot);
 
-/* An attempt waits for a connection of the driver's own; and its turn has come. */
+/* An attempt waits in the driver's connection pool; and it has got its connection. */
 void becalm__attempt_waits(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 void becalm__attempt_goes(struct becalm_call *, uint32_t slot, becalm_ns now);
 
-/* A failed answer has begun, and the driver keeps it back: its place in flight is free. */
+/* A failed answer has begun, and the driver holds it back: its slot in flight is free. */
 void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outcome *);
 
 #define BECALM__FIRST_SLOT 0u /* the first attempt's: nothing else is in flight yet */
 
-/* When this attempt is given up at the latest: what is overdue may still answer. */
+/* When this attempt is given up at the latest: an overdue attempt may still be answered. */
 static inline becalm_ns becalm__attempt_ends_at(const struct becalm_call *call, const struct becalm_live *live)
 {
     return call->target->due == NULL ? live->timeout_at : call->deadline_at;
 }
 
-/* A slot for one attempt more. */
+/* A free slot for one more attempt. */
 static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
 {
     uint32_t slot = (uint32_t)__builtin_ctz(~call->live);
@@ -217,13 +219,13 @@ void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge);
 /* The outcome is known (head or end): tells budget, breaker, limit, throttle, rate, mark, sketch. Once per attempt. */
 void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome);
 
-/* The same of the answer that goes to the caller after a provisional head: its time is the head's. */
+/* The same for an answer with a provisional head: its latency is the time until the head. */
 void becalm__attempt_judge_late(struct step *s, uint32_t slot, const struct becalm_outcome *outcome);
 
-/* Tells its host how the attempt ended. What its head said stands, unless its end was worse. */
+/* Tells the host's statistics how the attempt ended: by its head, unless its end was worse. */
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome);
 
-/* The attempt is over: frees its places. */
+/* The attempt is over: frees its slot and its place at the host. */
 static inline void becalm__attempt_release(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
@@ -249,32 +251,32 @@ uint32_t becalm__attempt_pick(struct step *s);
 /* Has this call tried the host, as far as the record remembers? */
 bool becalm__attempt_tried(struct becalm_call *, uint32_t host);
 
-/* The retry that was paid for is not sent: everything comes back. */
+/* The retry that was paid for is not sent: its price is refunded. */
 void becalm__attempt_unspend(struct step *s);
 
 /* The attempt in flight goes to another host than the one that was chosen for it: that one has not seen it. */
 void becalm__attempt_moved(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
-/* The attempt in flight was never sent, and is not an attempt: gives everything back but what was paid for it, which
- * the attempt that takes its place uses. */
+/* The attempt in flight was never sent, and does not count: gives everything back except its price, which pays for the
+ * attempt that takes its place. */
 void becalm__attempt_unsend(struct step *s, uint32_t slot);
 
 /* call_restart.c */
 
-/* May be sent, as far as hosts that restart are concerned? One load for nearly every call. */
+/* Does a host accept connections, so that the call need not be parked? One load for nearly every call. */
 static inline bool becalm__call_has_host(const struct becalm_target *target)
 {
     return target->restart == NULL || becalm__restart_is_up(target->restart);
 }
 
-/* Would this call be parked, were it sent now? */
+/* Would this call be parked if it were sent now? */
 bool becalm__call_down(const struct step *s);
 
 /* The call is about to be sent while no host accepts connections, as was known a moment ago. True: it is parked or has
  * ended. It holds no place in the limit and no permit. */
 bool becalm__call_park(struct step *s);
 
-/* What was decided may be a probe: the driver makes a connection of its own for it. */
+/* If the attempt is a probe, tells the driver to open a new connection for it. */
 static inline void becalm__call_say_probe(struct step *s)
 {
     if (s->call->probing && (s->action->flags & BECALM_DO_SEND) != 0) {
