@@ -2,7 +2,7 @@
 #ifndef BECALM_POLICY_CONFIG_DATA_H
 #define BECALM_POLICY_CONFIG_DATA_H
 
-/* What a config is made of, for the files of this folder: config.c builds it, explain.c tells it. */
+/* The struct behind becalm_config, for the files of this folder: config.c builds it, explain.c prints it. */
 
 #include <becalm/config.h>
 

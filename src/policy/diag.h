@@ -11,8 +11,8 @@ const char *diag_severity_word(enum becalm_severity);
  * stay in their order, and those of other files where they are. */
 void diags_sort(struct becalm_diags *);
 
-/* Takes a lesser finding out of a full list: an error must be seen even if a hundred warnings came before it, and a
- * warning after a hundred notes. */
+/* Removes a less severe finding from a full list: an error must be shown even after a hundred warnings, and a warning
+ * after a hundred notes. */
 void diags_make_room(struct becalm_diags *, enum becalm_severity);
 
 #endif

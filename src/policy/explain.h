@@ -11,7 +11,7 @@
 /* A key that the chosen kind of budget or mode of breaker does not use. */
 bool explain_hides(const struct becalm_rules *, const struct schema_key *);
 
-/* A number of this key's type, and the value of a key in its struct, as one would write them. */
+/* A number of this key's type, and the value of a key in its struct, written as in a policy file. */
 void explain_number(const struct schema_key *, uint64_t value, char *text, size_t size);
 void explain_value(const struct schema_key *, const void *base, char *text, size_t size);
 

@@ -8,16 +8,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* NULL with errno; else free it. Ends with a zero behind its length. Waits, if it has to, for the program that writes
- * to a FIFO: `becalm check <(...)`. */
+/* The content of a file, with a zero byte after it; free it. NULL with errno. It may block until the program at the
+ * other end of a FIFO writes: `becalm check <(...)`. */
 char *file_read(const char *path, size_t *length);
 char *file_read_open(FILE *, size_t *length); /* the same, of standard input */
 
 /* The same with a cap of its own. */
 char *file_read_most(FILE *, size_t most, size_t *length);
 
-/* The same for a program that must not wait: what is no regular file is refused, and opening it never blocks. NULL, and
- * *why says why. */
+/* The same for a program that must not block: anything but a regular file is refused. NULL: *why has the reason. */
 char *file_read_regular(const char *path, size_t *length, const char **why);
 /* The descriptor of such a file, or -1. */
 int file_open_regular(const char *path, const char **why);

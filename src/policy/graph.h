@@ -5,9 +5,10 @@
 /* The call graph of one or several files, and the worst that retries can do on it: how many attempts one client request
  * can become at each service, and how long the client can wait. docs/check.md defines every figure.
  *
- * A hop is a call *to* a service, made by that service's rules, whoever makes it. The client itself asks once. What is
- * computed is a bound over all paths from a client to the service, in one pass along the graph, so it is cheap for any
- * graph that a file can hold. Amounts are parts per million and saturate: no floating point, no overflow. */
+ * A hop is a call *to* a service, made by that service's rules, from any caller. The client itself sends one request.
+ * The result is a bound over all paths from a client to the service, computed in one pass along the graph, so it is
+ * cheap for any graph that a file can hold. Amounts are parts per million and saturate: no floating point, no overflow.
+ */
 
 #include <becalm/config.h>
 
@@ -16,7 +17,7 @@
 #define GRAPH_NONE     UINT32_MAX
 #define GRAPH_PATH_MAX 64u
 
-/* How long a call can take if what it calls takes x: min(most, times * x + more). */
+/* How long a call can take if the service that it calls takes x: min(most, times * x + more). */
 struct graph_time {
     becalm_ns most; /* BECALM_NEVER: no limit */
     uint64_t times;
@@ -32,7 +33,7 @@ struct graph_hop {
     uint32_t attempts; /* 1 + maxRetries, or 1 + hedge.max */
     bool hedges;
     uint64_t budgeted; /* attempts that its budget lets through, at worst */
-    uint64_t dead;     /* likewise, while the service answers nothing */
+    uint64_t dead;     /* the same, while the service answers nothing */
     struct graph_time time;
     struct graph_time once; /* of a call without retries */
     becalm_ns parked;       /* the longest that a call waits for a host to accept connections; 0: it does not */
@@ -99,8 +100,8 @@ struct graph_entry graph_entry(const struct graph *, uint32_t node);
 /* Of which figure of a node a path is: its `unbudgeted`, `layers` or `budgeted`. */
 enum graph_way { GRAPH_BY_UNBUDGETED, GRAPH_BY_LAYERS, GRAPH_BY_BUDGETED };
 
-/* The path that gives the figure, the root first. Returns the number of entries; a
- * path of more than GRAPH_PATH_MAX has its root, then GRAPH_NONE for what is left out, then its end. */
+/* The path with the worst figure, the root first. Returns the number of entries; a path of more than GRAPH_PATH_MAX has
+ * its root, then GRAPH_NONE for the nodes that are left out, then its end. */
 uint32_t graph_path(const struct graph *, uint32_t node, enum graph_way, uint32_t path[GRAPH_PATH_MAX]);
 
 /* The hop that leads from one node to another: the one that retries most, if several files describe it. NULL: none. */

@@ -2,7 +2,7 @@
 #ifndef BECALM_POLICY_LOADER_H
 #define BECALM_POLICY_LOADER_H
 
-/* What all that reads a policy or a scenario shares: where it goes, and how it says what is wrong. */
+/* Shared by all code that reads a policy or a scenario: where values are stored, and how errors are reported. */
 
 #include <becalm/config.h>
 
@@ -54,7 +54,7 @@ bool loader_no_memory(struct loader *);        /* notes it; returns false */
 
 /* The value of a key; NULL: there is none, or no mapping. */
 const struct yaml_node *loader_inside(const struct yaml_node *mapping, const char *key);
-/* A key that needs another one, or excludes it: says what would be right if it is written and that is not so. */
+/* A key that needs another key, or excludes it: reports the correction if the file breaks that. */
 void loader_needs(struct loader *, const struct yaml_node *key, bool fine, const char *message);
 
 /* Names of services, endpoints and the like: 1 to 128 letters, digits, - _ . : and /. False: reported. */

@@ -2,8 +2,8 @@
 #ifndef BECALM_POLICY_PARTS_H
 #define BECALM_POLICY_PARTS_H
 
-/* A policy in several files: the first one owns everything, its parts bring services. So a platform team owns defaults
- * and settings, and other teams own what calls their services. */
+/* A policy in several files: the first file has the defaults and settings, its parts add services. So a platform team
+ * owns the former, and other teams own their services. */
 
 #include <becalm/config.h>
 

@@ -2,9 +2,8 @@
 #ifndef BECALM_POLICY_SCHEMA_H
 #define BECALM_POLICY_SCHEMA_H
 
-/* What may stand in a policy file: tables of keys, from which loading, suggestions and `check --explain` are all made.
- * A key knows its type, its range, where its value goes, and one sentence about what it does. Keys inside mappings have
- * dotted names. */
+/* The keys of a policy file, as tables; loading, suggestions and `check --explain` all use them. A key has a type, a
+ * range, the field for its value, and one sentence about what it does. Keys inside mappings have dotted names. */
 
 #include <becalm/config.h>
 
@@ -42,7 +41,7 @@ enum schema_type {
     TYPE_BUDGET_KIND,   /* enum; another kind brings its own defaults for the rest of `budget` */
     TYPE_LIMIT_KIND,    /* enum, or auto */
     TYPE_PRESET,        /* no field of its own: sets the whole breaker */
-    TYPE_RETRY_MODE,    /* likewise: sets budget, jitter and rate */
+    TYPE_RETRY_MODE,    /* no field of its own either: sets budget, jitter and rate */
     TYPE_JITTER_FACTOR, /* TYPE_DECIMAL that implies proportional jitter */
     TYPE_ATTEMPT_TIMEOUT, /* a duration, or one of the words of enum becalm_timeout_kind */
     TYPE_HEDGE_DELAY,     /* a duration, or a quantile: p95 */

@@ -2,8 +2,8 @@
 #ifndef BECALM_POLICY_SETTING_H
 #define BECALM_POLICY_SETTING_H
 
-/* One value of the file on its way into its field, by the type of its key: parsed, held to its range, and reported
- * where it is wrong. */
+/* Stores one value of the file in its field, by the type of its key: parses it, checks its range, and reports errors.
+ */
 
 #include "loader.h"
 

@@ -4,9 +4,9 @@
 
 #include "loader.h"
 
-/* Reports a key that its mapping does not have: an error, or a warning where unknown keys are allowed. Says what was
- * probably meant: what we call what other products call so, where the key belongs, or the nearest name. `prefix` is
- * what the mapping's keys begin with: "budget.", or "" at the top. */
+/* Reports an unknown key: an error, or a warning where unknown keys are allowed. It suggests a key: Becalm's name for
+ * another product's key, the mapping that the key belongs to, or the nearest name. `prefix` is the prefix of the
+ * mapping's keys: "budget.", or "" at the top. */
 void unknown_key(struct loader *, const struct place *, const char *prefix, const struct yaml_node *key);
 
 #endif

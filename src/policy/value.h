@@ -26,8 +26,8 @@ bool value_boolean(const char *text, bool *out);
 /* 200/s 12000/m 5/h 0.5/s -> thousandths per second, rounded; at most 10^9 per second. */
 bool value_rate(const char *text, uint64_t *milli);
 
-/* host:port, 127.0.0.1:80, [::1]:80, unix:/path. Port 0 is one, for listeners; ":80" is none: it would mean every
- * network, and that is to be written out. */
+/* host:port, 127.0.0.1:80, [::1]:80, unix:/path. Port 0 is allowed, for listeners; ":80" is not: it would mean every
+ * network, and that has to be written explicitly. */
 bool value_address(const char *text);
 bool value_address_of_host(const char *text);     /* one of these that can be called: its port is not 0 */
 bool value_address_is_loopback(const char *text); /* of an address, not of a name: no other machine can reach it */
@@ -58,8 +58,8 @@ bool value_client_key(const char *text);
 #define VALUE_PEER_NAME_MAX 1024u
 bool value_peer_name(const char *text);
 
-/* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And where its host
- * begins: what is between that and the scheme is nobody's business. NULL: there is no such scheme. */
+/* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And the beginning of
+ * its host, to print the URL without user and password. NULL: there is no such scheme. */
 bool value_redis(const char *text);
 bool value_redis_has_password(const char *text);
 const char *value_redis_host(const char *text);

@@ -8,7 +8,7 @@
 
 #include "yaml.h"
 
-/* A node, and what only the parser needs to know of it. */
+/* A node, with fields for the parser only. */
 struct node {
     struct yaml_node yaml; /* first: a yaml_node of a tree is a struct node */
     uint32_t size;         /* nodes, with all below it and itself */

@@ -2,10 +2,10 @@
 #ifndef BECALM_IMPORT_DIALECT_H
 #define BECALM_IMPORT_DIALECT_H
 
-/* A foreign dialect is one file that defines one `struct dialect`; import.c lists them. It says which objects are its
- * own and reads them into the model that all dialects share: services (emit_service), which have hosts, limits and
- * budgets, and routes to them (route_add), which say which requests go where and how they are called. routes_write()
- * makes the policy of that. */
+/* The configuration format of another product is one file that defines one `struct dialect`; import.c lists them. A
+ * dialect recognises its objects and reads them into the model that all dialects share: services (emit_service), which
+ * have hosts, limits and budgets, and routes to them (route_add), which say which requests go where and how they are
+ * called. routes_write() turns the model into a policy. */
 
 #include "source.h"
 
@@ -23,14 +23,14 @@ struct objects {
     uint32_t count;
 };
 
-/* What a product does where nothing is written, by keys of the policy: each route gets these for what it leaves out. */
+/* The product's own defaults, as keys of the policy: each route gets these for keys that it does not set. */
 struct unwritten {
     const char *key; /* NULL ends the table */
     const char *value;
     const char *remark;
 };
 
-/* Which of the routes that fit a request is taken: the most specific one, as in Becalm, the first of its host, or the
+/* Which of the routes that match a request is taken: the most specific one, as in Becalm, the first of its host, or the
  * first of all, whatever its host. */
 enum route_order { ORDER_SPECIFIC, ORDER_FIRST, ORDER_FIRST_OF_ALL };
 

@@ -22,7 +22,7 @@ struct yaml_tree *ini_parse(const char *name, const char *text, size_t length, s
 /* Java's format: every directive is [key, value]. */
 struct yaml_tree *properties_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags);
 
-/* Does a text look like it? For files whose language nobody has named. */
+/* Does a text look like this language? For files whose language is not given. */
 bool nginx_is(const char *text, size_t length);
 bool haproxy_is(const char *text, size_t length);
 bool ini_is(const char *text, size_t length);
@@ -47,8 +47,8 @@ struct directives_open {
     size_t first; /* of its items in directives.item */
 };
 
-/* A text that is being read, and the tree that is being built. What fails is remembered: after it every function does
- * nothing, and directives_end() returns NULL. */
+/* A text that is being read, and the tree that is being built. After a failure every function does nothing, and
+ * directives_end() returns NULL. */
 struct directives {
     const char *text;
     size_t length;

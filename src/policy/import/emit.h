@@ -49,18 +49,18 @@ const char *emit_name(const struct emit_target *);
 /* Keys that belong to no target yet. */
 struct emit_target *emit_loose(struct emit *, const char *comment);
 
-/* Puts all keys, comments and notes of one target into another; what that has stays. `clash` is called for a key that
- * has another value there, with both; it may be NULL. */
+/* Copies all keys, comments and notes of one target into another, which keeps the keys that it has. `clash` is called
+ * with both values for a key that has another value there; it may be NULL. */
 typedef void emit_clash_fn(void *data, const char *key, const char *value, const char *comment, const char *had);
 void emit_copy(struct emit_target *to, const struct emit_target *from, emit_clash_fn *clash, void *data);
 
 /* Have both the same keys with the same values? */
 bool emit_same(const struct emit_target *, const struct emit_target *);
 
-/* A place at the target for whoever reads the source; NULL at first. */
+/* A pointer at the target for the dialect's own use; NULL at first. */
 void **emit_slot(struct emit_target *);
 
-/* That a route leads to the target, for who asks. */
+/* Notes that a route leads to the target; and asks for it. */
 void emit_set_called(struct emit_target *);
 bool emit_is_called(const struct emit_target *);
 

@@ -2,11 +2,11 @@
 #ifndef BECALM_IMPORT_H
 #define BECALM_IMPORT_H
 
-/* Other people's retry configuration as a policy. docs/import.md has the tables of what becomes what. */
+/* Translates the retry configuration of other products into a policy. docs/import.md has the tables. */
 
 #include <becalm/config.h>
 
-/* The words of the dialects, NULL after the last; and whether there is such a one. */
+/* The names of the dialects, NULL after the last; and whether a dialect of this name exists. */
 const char *import_word(size_t index);
 bool import_knows(const char *word);
 
@@ -14,12 +14,12 @@ bool import_knows(const char *word);
 
 struct import;
 
-/* NULL: out of memory. Diagnostics go to *diags, which must live as long. The dialect of each object is found by what
- * it looks like; `word` is that of pieces which look like nothing, and may be NULL. */
+/* NULL: out of memory. Diagnostics go to *diags, which must live as long. The dialect of each object is recognised by
+ * its content; `word` names the dialect of objects that are not recognised, and may be NULL. */
 struct import *import_new(const char *word, struct becalm_diags *diags);
 void import_free(struct import *);
 
-/* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags, and what is broken is left
+/* Adds one file, of one or more YAML documents, or JSON. False: errors are in the diags, and broken objects are left
  * out. */
 bool import_add(struct import *, const char *name, const char *text, size_t length);
 

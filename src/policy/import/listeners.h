@@ -2,20 +2,20 @@
 #ifndef BECALM_IMPORT_LISTENERS_H
 #define BECALM_IMPORT_LISTENERS_H
 
-/* Where the source listens. It becomes `listen` if one of the addresses has TLS: then all of them stand there, since
- * what is not in the list is not listened on. Without TLS nothing is written, and `listen` stays the user's. */
+/* The addresses that the source listens at. They become `listen` if one of them has TLS: then all of them are written,
+ * because Becalm listens only at addresses in the list. Without TLS nothing is written, and the user sets `listen`. */
 
 #include "source.h"
 
-/* The address 0.0.0.0:443, or the like; what several parts of the source say of it comes together. NULL: no address to
- * listen on, which was told, or no memory. Every function below accepts it. */
+/* The address 0.0.0.0:443, or similar; settings from several parts of the source are merged. NULL: it is not an address
+ * to listen at, which was reported, or no memory. Every function below accepts NULL. */
 struct listener;
 struct listener *listener_at(struct source *, const char *host, uint64_t port, const struct from *);
 
 /* It has TLS with this certificate. */
 void listener_certificate(struct source *, struct listener *, const char *cert, const char *key, const struct from *);
 
-/* It has TLS with certificates that are not known here, which was told: it can't be written. */
+/* It has TLS with certificates that are not known here, which was reported: it can't be written. */
 void listener_spoil(struct listener *);
 
 /* What else stands in `listen`: tls.clientCa, tls.clientAuth, tls.minVersion. */

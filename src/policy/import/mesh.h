@@ -2,7 +2,7 @@
 #ifndef BECALM_IMPORT_MESH_H
 #define BECALM_IMPORT_MESH_H
 
-/* What Istio and Envoy mean alike, because what Istio configures are Envoys. */
+/* Settings that have the same meaning in Istio and Envoy, because Istio configures Envoys. */
 
 #include "source.h"
 

@@ -2,7 +2,7 @@
 #ifndef BECALM_IMPORT_PLACE_H
 #define BECALM_IMPORT_PLACE_H
 
-/* Where a host is, as other systems write it. */
+/* The address of a host, as other systems write it. */
 
 #include "source.h"
 

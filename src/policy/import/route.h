@@ -24,7 +24,7 @@ bool match_is_possible(const struct route_match *);
 bool match_is_everything(const struct route_match *);
 void match_put(struct source *, struct emit_target *, const struct route_match *, const struct from *);
 
-/* A name for an endpoint that nobody named. */
+/* A name for an endpoint that has none in the source. */
 const char *match_name(struct source *, const struct route_match *);
 
 /* A prefix that may end inside of a segment, into `prefix` or `start`; NULL is none. */
@@ -54,14 +54,15 @@ void route_add_host(struct source *, struct route *, const char *host, const str
 /* What fits; without any it takes every request. A match with a host of its own has that one instead of the route's. */
 void route_add_match(struct source *, struct route *, const struct route_match *, const struct from *);
 
-/* Where the keys of its calls go: maxRetries, deadline, attemptTimeout, retryOn, ... What the dialect's `unwritten`
- * names and nobody puts is put in the end. */
+/* The target for the keys of its calls: maxRetries, deadline, attemptTimeout, retryOn, ... Keys of the dialect's
+ * `unwritten` that are not set are added at the end. */
 struct emit_target *route_rules(struct route *);
 
 /* Is there a route to the service? */
 bool route_leads_to(const struct emit_target *service);
 
-/* All routes into the policy, once everything is read. False: there are too many, which was told, and no policy. */
+/* Writes all routes into the policy, once everything is read. False: there are too many, which was reported; no policy.
+ */
 bool routes_write(struct source *, uint32_t *count);
 
 #endif

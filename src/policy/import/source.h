@@ -2,9 +2,9 @@
 #ifndef BECALM_IMPORT_SOURCE_H
 #define BECALM_IMPORT_SOURCE_H
 
-/* Reading another system's configuration: typed values with diagnostics that point into their file, and the way from
- * there into the policy. Nothing is dropped silently: what is read becomes a key, what means the same without a key is
- * known by name, and the rest is a warning and a comment. */
+/* Reads another system's configuration: typed values, with diagnostics that point into their file, and puts them into
+ * the policy. No setting is dropped silently: it becomes a key, or it is listed as one that needs no key, or it is a
+ * warning and a comment. */
 
 #include "../value.h"
 #include "../yaml.h"

@@ -2,8 +2,10 @@
 #ifndef BECALM_POLICY_LINT_H
 #define BECALM_POLICY_LINT_H
 
-/* What is right by the schema and will hurt all the same. One table of rules; each has a code that stays, a severity,
- * and says where, what, and what to write instead. docs/lint.md has a section for every rule. */
+/* Finds policies that the schema allows and that will still do harm. There is one table of rules; each rule has a
+ * stable code and a severity, and reports the place, the problem and the correction. docs/lint.md has a section for
+ * every rule.
+ */
 
 #include "policy/graph.h"
 

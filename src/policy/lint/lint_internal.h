@@ -2,9 +2,8 @@
 #ifndef BECALM_LINT_INTERNAL_H
 #define BECALM_LINT_INTERNAL_H
 
-/* What the rules are written with: lint.c has the machinery, lint_target.c the rules that judge one target,
- * lint_match.c the one about how requests find it, lint_keys.c those about idempotency keys, lint_graph.c those that
- * need the whole graph. */
+/* Helpers for the rules: lint.c has the machinery, lint_target.c the rules about one target, lint_match.c the rule
+ * about routes, lint_keys.c the rules about idempotency keys, lint_graph.c the rules that need the whole graph. */
 
 #include "lint.h"
 
@@ -27,15 +26,15 @@ struct lint {
 
 /* A finding of the rule that is judging, about a place of the file. NULL: there is no room. */
 struct lint_finding *lint_find_at(struct lint *, const struct becalm_config *, uint32_t line, uint32_t column);
-/* The same about a target. `keys` are separated by blanks: it stands at the value of the one that was
- * written most specifically (of several the first), or at the target's name if nobody wrote any. NULL: the same was
- * found already, or there is no room. Without keys it stands at the name, and there may be several. */
+/* The same about a target. `keys` are separated by blanks: the finding points to the value of the key that the file
+ * sets most specifically (of several the first), or to the target's name if the file sets none of them. NULL: the same
+ * was found already, or there is no room. Without keys it points to the name, and there may be several findings. */
 struct lint_finding *lint_find(struct lint *, const struct lint_target *, const char *keys);
 
 void lint_say(struct lint_finding *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lint_remedy(struct lint_finding *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Did anybody write it? A name that ends with a dot stands for all keys of that mapping. */
+/* Does the file set this key? A name that ends with a dot stands for all keys of that mapping. */
 bool lint_written(const struct becalm_rules *, const char *key);
 
 /* The target of a service as one hop declares it. */

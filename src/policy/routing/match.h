@@ -2,8 +2,8 @@
 #ifndef BECALM_POLICY_ROUTING_MATCH_H
 #define BECALM_POLICY_ROUTING_MATCH_H
 
-/* What one match says about another: whether it takes all of its requests, some, or none. The rules are those of
- * route.h; here matches are compared with each other, not with a request. `next` is not looked at. */
+/* Compares two matches: does one match all requests of the other, some, or none? The rules are those of route.h; here
+ * matches are compared with each other, not with a request. `next` is ignored. */
 
 #include <becalm/config.h>
 
@@ -16,7 +16,8 @@ bool match_covers(const struct becalm_match *wide, const struct becalm_match *na
 /* Can one request fit both? */
 bool match_meets(const struct becalm_match *, const struct becalm_match *);
 
-/* The match that fits what both fit. False: nothing does, or no match can say it (two headers). Texts are borrowed. */
+/* The match for requests that fit both. False: there are none, or no match can express it (two headers). Texts are
+ * borrowed. */
 bool match_common(const struct becalm_match *, const struct becalm_match *, struct becalm_match *common);
 
 /* Which of two that fit the same request wins: below 0 for the first. 0: the first in the file. */

@@ -15,10 +15,10 @@
  * rules it falls under. With `paths: as-is` it is compared as it came, and that is all.
  *
  * Among services that fit, the most specific wins: first the host (as written, then the longest `*.` suffix, then any;
- * with a port before without), then an exact path, then the longest prefix or start, then who asks for method and
- * header, then the file's order. So a service for any host, with `match: {prefix: /}`, gets what no other wants. The
- * same among the endpoints of the service; who fits none of them gets the service's own rules. Who came in by a
- * listener of one service belongs to that, whatever it names. */
+ * with a port before without), then an exact path, then the longest prefix or start, then a match with method and
+ * header, then the file's order. So a service for any host, with `match: {prefix: /}`, gets the requests that match no
+ * other service. The same holds among the endpoints of the service; a request that fits none of them gets the service's
+ * own rules. A request at a listener of one service belongs to that service, whatever host and path it names. */
 
 #include <becalm/config.h>
 

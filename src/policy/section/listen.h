@@ -2,8 +2,8 @@
 #ifndef BECALM_POLICY_SECTION_LISTEN_H
 #define BECALM_POLICY_SECTION_LISTEN_H
 
-/* What stands in `listen` and `admin`: an address, or a mapping with an address and what is spoken there; and `hosts`
- * and `tls` of a service. All return false for what was reported, or without memory. */
+/* Reads `listen` and `admin`: an address, or a mapping with an address, TLS and protocols; and `hosts` and `tls` of a
+ * service. All functions return false after an error that was reported, or without memory. */
 
 #include "policy/loader.h"
 
@@ -15,8 +15,8 @@ bool listen_gather(struct loader *, const struct yaml_node *written);
 /* The values of these keys: `listen`, `admin` as a mapping, `certificates` and `protocols`. */
 loader_nested_fn listen_load_nested;
 
-/* Takes https:// off the hosts, settles `tls` of the service and checks it. `node` is the service's mapping. False: no
- * memory. */
+/* Removes https:// from the hosts, sets `tls` of the service accordingly and checks it. `node` is the service's
+ * mapping. False: no memory. */
 bool listen_settle_hosts(struct loader *, struct becalm_service *, const struct yaml_node *node);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "policy/loader.h"
 
-/* After the settings were read: what must be right together. */
+/* After the settings were read: checks that keys do not contradict each other. */
 void store_check(struct loader *, struct becalm_settings *, const struct yaml_node *root);
 
 /* A shared budget without a store of its own uses that of the settings. */

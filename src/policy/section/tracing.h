@@ -6,7 +6,7 @@
 
 #include "policy/loader.h"
 
-/* After the settings were read: what must be right together. */
+/* After the settings were read: checks that keys do not contradict each other. */
 void tracing_check(struct loader *, struct becalm_tracing *, const struct yaml_node *root);
 
 #endif

@@ -7,7 +7,8 @@
 #include "policy/loader.h"
 
 void fallback_defaults(struct becalm_fallback *);
-/* Takes its headers apart, and says what of it contradicts itself. `whose` has written it, or inherited it. */
+/* Splits its headers into names and values, and reports keys that contradict each other. `whose` is the service or
+ * endpoint that has set or inherited it. */
 void fallback_settle(struct loader *, struct becalm_rules *, const char *whose);
 /* All services are there: are those among them that are named? */
 void fallback_check(struct loader *);
