@@ -38,7 +38,7 @@ void gateway_order_all(struct gateway *gateway, unsigned orders)
     }
 }
 
-/* What is told of a host that no service names. */
+/* The log line about a host that no service names. */
 struct stranger_line {
     enum becalm_log_level level;
     const char *message;

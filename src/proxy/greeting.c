@@ -55,7 +55,7 @@ static void become_client(struct greeting *greeting)
     greeting_end(greeting);
 }
 
-/* The header is looked at where it is, and taken when it is whole: what follows it is not ours to read. */
+/* The header is peeked at, and read when it is complete: the bytes after it must stay in the socket for the client. */
 static void look(struct greeting *greeting)
 {
     char bytes[PROXY_HEADER_MAX];

@@ -16,7 +16,7 @@
 #define TURN  64                /* connections taken in before others have their turn */
 #define PAUSE (100 * BECALM_MS) /* out of descriptors */
 
-/* What is spoken at its address. */
+/* The TLS and protocols of its address. */
 static void listener_learn(struct listener *listener, const struct becalm_settings *settings)
 {
     listener->door.h1 = listener->door.h2 = false;
@@ -30,7 +30,7 @@ static void listener_learn(struct listener *listener, const struct becalm_settin
     }
 }
 
-/* -1 with errno: nobody is there, or no descriptor. */
+/* -1 with errno: no connection waits, or no descriptor is left. */
 static int accept_next(struct listener *listener, union address_socket *peer)
 {
     pthread_mutex_t *accepting = &listener->worker->gateway->accepting;
@@ -43,7 +43,8 @@ static int accept_next(struct listener *listener, union address_socket *peer)
     return fd;
 }
 
-/* A client has said by the PROXY protocol whose it is. Its listener may have gone meanwhile: then nobody takes it in.
+/* A client's PROXY protocol header has arrived. Its listener may be closed meanwhile: then the connection is closed,
+ * too.
  */
 static void greeted(struct worker *worker, int fd, const union address_socket *peer, uint16_t door)
 {

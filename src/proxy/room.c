@@ -62,7 +62,7 @@ static void displace(struct crowd_member *member, enum metrics_bound bound)
     client_displace(client, "connections", "another client needs the connection");
 }
 
-/* Slow ones only go for who has no more connections than they have. */
+/* A slow connection is closed only for a client that has no more connections than the slow one's client. */
 static bool displace_for(struct worker *worker, uint32_t level)
 {
     struct crowd_member *victim = crowd_pick(&worker->crowd, PRICE_IDLE, 0);

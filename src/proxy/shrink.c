@@ -47,7 +47,7 @@ static void tell(struct worker *worker, const struct holder *holder)
     }
 }
 
-/* The worker, but this one, whose largest buffer is the largest, if it is larger than ours. NULL: it is ours. */
+/* The other worker with the largest buffer, if that is larger than this worker's. NULL: this worker has the largest. */
 static struct worker *larger_elsewhere(const struct worker *worker, uint64_t ours)
 {
     struct worker *found = NULL;

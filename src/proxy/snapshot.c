@@ -311,7 +311,7 @@ static bool service_make(const struct snapshot_plan *plan, struct snapshot *snap
     return true;
 }
 
-/* Who stands in for whom. A service never does for itself, whatever `defaults:` say. */
+/* Sets the fallback target of each target. A service is never its own fallback, even if `defaults:` name it. */
 static void fallbacks_find(struct snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->target_count; i++) {
@@ -386,7 +386,7 @@ static bool door_add(struct snapshot *snapshot, const struct snapshot_door *like
     return door->text != NULL && (like->name == NULL || door->name != NULL);
 }
 
-/* Who is behind it now; who has come in there before stays its service's. */
+/* Sets the service behind a listener now; clients that it accepted before stay with their service. */
 static bool door_settle(struct snapshot *snapshot, const struct becalm_listener *listener)
 {
     const struct becalm_service *service = becalm_config_service(snapshot->config, listener->service);

@@ -50,7 +50,7 @@ void waiting_serve(struct worker *worker, struct state *state)
     }
 }
 
-/* Another worker left a slot that one of ours may wait for. What is served here may change the list in any way. */
+/* Another worker left a slot that one of ours may wait for. Serving a call may change the list in any way. */
 void waiting_serve_all(struct worker *worker)
 {
     struct waiting *waiting = worker->waiting;

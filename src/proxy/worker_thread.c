@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between two wake-ups: nobody is in the middle of anything. */
+/* Between two wake-ups: no other function is on the stack. */
 static void take_snapshot(struct worker *worker)
 {
     struct snapshot *snapshot = gateway_snapshot(worker->gateway);
@@ -188,7 +188,7 @@ void worker_free(struct worker *worker)
         worker->spare = next;
     }
     worker->loop.stop = true;
-    loop_run(&worker->loop); /* frees what is buried */
+    loop_run(&worker->loop); /* frees memory from loop_bury() */
     loop_close(&worker->loop);
     decisions_free(&worker->decisions);
     room_free(worker);

@@ -24,7 +24,7 @@
 #define TURN_HEADS  16    /* or then: requests that are answered at once, many to a read */
 #define HEAD_MORE   4096u /* is read of a head that is too large already */
 #define LINGER      (2 * BECALM_S)
-#define GRACE       (1 * BECALM_S)    /* to say something, for who connected a moment before the end */
+#define GRACE       (1 * BECALM_S) /* the time to send a request, for clients that connected a moment before the end */
 #define TUNNEL_IDLE (3600 * BECALM_S) /* as Envoy's connections, and HAProxy's manual for tunnels */
 #define STUCK       (5 * BECALM_S)    /* reads nothing of its answer for so long: it may be given up for another one */
 
@@ -229,7 +229,7 @@ static void ready(struct source *source, uint32_t events)
     bool ends = (events & EPOLLRDHUP) != 0 && !wire_ended(&client->wire);
     wire_note(&client->wire, events);
     if ((events & (EPOLLERR | EPOLLHUP)) != 0 && client->state != CLIENT_LINGER && client->state != CLIENT_TUNNEL) {
-        client_close(client); /* reset: nobody will read an answer */
+        client_close(client); /* reset: the client will not read an answer */
         return;
     }
     if (client->state == CLIENT_TUNNEL) {
@@ -299,7 +299,7 @@ void client_accept(struct worker *worker, int fd, const union address_socket *pe
 void client_admit(struct client *client)
 {
     client_moves(client);
-    client_enter(client, CLIENT_HEAD);  /* who connects says something soon */
+    client_enter(client, CLIENT_HEAD);  /* a new client sends soon */
     if (wire_readable(&client->wire)) { /* it has done so while it waited */
         loop_later(&client->worker->loop, &client->task);
     }
@@ -354,7 +354,7 @@ enum price client_price(struct crowd_member *member, becalm_ns *since)
     struct client *client = CONTAINER_OF(member, struct client, member);
     *since = client->since;
     if (!client->placed) {
-        return PRICE_BUSY; /* nobody could have its place */
+        return PRICE_BUSY; /* no other connection could use its place */
     }
     switch (client->state) {
     case CLIENT_LINGER:
@@ -430,7 +430,7 @@ static __attribute__((noinline)) bool look_trusted(const struct client *client, 
 bool client_trusted(struct client *client)
 {
     const struct snapshot *snapshot = client->worker->view->snapshot;
-    if (client->trusted_in != (uint32_t)snapshot->number) { /* a reload may have changed whom we trust */
+    if (client->trusted_in != (uint32_t)snapshot->number) { /* a reload may have changed `trust` */
         client->trusted_in = (uint32_t)snapshot->number;
         client->trusted = look_trusted(client, snapshot_trust(snapshot, client->door));
     }
@@ -451,7 +451,7 @@ static bool take_name(void *data, enum tls_name_kind kind, struct becalm_text na
     return true;
 }
 
-/* As `clientKey: certificate` asks; who has shown none is known by its address. */
+/* For `clientKey: certificate`; a client without a certificate is known by its address. */
 static __attribute__((noinline)) uint64_t caller_named(const struct client *client)
 {
     uint64_t *known = wire_word(&client->wire);
@@ -531,7 +531,7 @@ bool client_answer(struct client *client, const struct draft *draft, struct beca
 
 /* Reading. */
 
-/* More of the request's body: takes from *at .. end what belongs to it. False: it was refused. */
+/* More of the request's body: takes the bytes of *at .. end that belong to it. False: it was refused. */
 static bool take_body(struct client *client, const char **at, const char *end)
 {
     struct exchange *exchange = client->stream.exchange;
@@ -612,7 +612,7 @@ static __attribute__((noinline)) void speaks_tls(struct client *client)
     client_refuse(client, 400, "bad_request", "TLS was sent to an address that speaks plain HTTP; write http://");
 }
 
-/* What could not be read may be the beginning of HTTP/2. */
+/* A head that could not be parsed may be the beginning of HTTP/2. */
 static __attribute__((noinline)) void note_http2(struct client *client, const char *at, size_t length)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n";
@@ -741,7 +741,7 @@ static bool wants_bytes(const struct client *client)
     case CLIENT_LINGER:
         return true;
     case CLIENT_H2:
-        return !client_blocked(client); /* who does not read is not read */
+        return !client_blocked(client); /* from a client that does not read its answer we read nothing */
     case CLIENT_BUSY:
         return client->stream.exchange != NULL && exchange_wants_body(client->stream.exchange);
     case CLIENT_WAITING:
@@ -763,7 +763,7 @@ static void read_ended(struct client *client)
     }
 }
 
-/* What a client has sent and nobody has looked at yet. */
+/* Bytes that a client has sent and that are still in the kernel. */
 struct arrival {
     struct bytes owned; /* requests that came early, or nothing: then the rest is in the worker's buffer */
     const char *at;
@@ -780,8 +780,8 @@ static __attribute__((noinline)) void speaks_plainly(struct client *client)
     client_refuse(client, 400, "bad_request", "plain HTTP was sent to an address that speaks TLS; write https://");
 }
 
-/* How much to read behind what there is. Of heads no more than one may have, since what comes behind it waits until it
- * is answered; if that was not enough, a little more shows that it is too large. */
+/* How much to read after the bytes that are there. For a head no more than the largest one, because the bytes after it
+ * wait until it is answered; if that was not enough, a little more shows that it is too large. */
 static size_t read_room(const struct client *client, size_t had)
 {
     const struct worker *worker = client->worker;
@@ -792,7 +792,7 @@ static size_t read_room(const struct client *client, size_t had)
     return piece < WORKER_IN - had ? piece : WORKER_IN - had;
 }
 
-/* What comes first is not HTTP/2's preface, and nothing else is spoken here. */
+/* The first bytes are not HTTP/2's preface, and the listener speaks nothing else. */
 static void note_no_preface(struct client *client, const char *at, size_t length)
 {
     static const char preface[] = "PRI";
@@ -805,8 +805,7 @@ static void note_no_preface(struct client *client, const char *at, size_t length
     }
 }
 
-/* With TLS the handshake has chosen what is spoken, and nothing else begins; or there is no choice. False: no memory.
- */
+/* With TLS the handshake has chosen the protocol; or the listener has only one. False: no memory. */
 static bool begin_chosen(struct client *client, const char *at, size_t length)
 {
     bool h2 = client->only_h2 || wire_chose_h2(&client->wire);
@@ -817,7 +816,7 @@ static bool begin_chosen(struct client *client, const char *at, size_t length)
     return !h2 || client_h2_begin(client);
 }
 
-/* Takes what came early, or reads. False: there is nothing now, or nobody any more. */
+/* Takes bytes that came early, or reads. False: there are none now, or the client is gone. */
 static bool arrive(struct client *client, struct arrival *arrival)
 {
     struct worker *worker = client->worker;
@@ -855,7 +854,7 @@ static bool arrive(struct client *client, struct arrival *arrival)
     return true;
 }
 
-/* Keeps what is left for later. False: no memory. */
+/* Keeps the rest of the bytes for later. False: no memory. */
 static bool keep_rest(struct client *client, struct arrival *arrival)
 {
     if (arrival->at == arrival->end) {

@@ -17,14 +17,14 @@
 #define GOODBYE_WAIT (5 * BECALM_S) /* at most, for the requests that were on their way at the first GOAWAY */
 
 struct stream {
-    struct client_stream side; /* first: what its exchange knows of it */
+    struct client_stream side; /* first: the part that its exchange knows */
     struct client_h2 *h2;
     struct h2_stream *stream; /* NULL: it is over for the peer */
     struct stream *next;
     struct stream **link;
-    struct timer timer; /* left armed: when it fires, `since` says what is due */
+    struct timer timer; /* left armed: when it fires, `since` decides whether a timeout is over */
     struct task task;   /* goes on with the request's body */
-    struct bytes in;    /* of it: what the exchange does not want yet */
+    struct bytes in;    /* of the body: bytes that the exchange does not want yet */
     struct bytes trailers;
     becalm_ns since; /* the latest progress */
     uint32_t unread; /* bytes of the answer that waited when the timer looked last */
@@ -35,7 +35,7 @@ struct stream {
 struct client_h2 {
     struct client *client;
     struct h2_session *session;
-    struct task task;   /* writes what is to be said */
+    struct task task;   /* writes the queued frames */
     struct timer going; /* the steps of going away */
     struct timer late;  /* our SETTINGS are not acknowledged */
     struct stream *streams;
@@ -107,7 +107,7 @@ static bool write_out(struct client_h2 *h2)
     return true;
 }
 
-/* Why a connection was ended for what its peer did. */
+/* The log line about a connection that was ended because of its peer's behaviour. */
 static void tell_end(const struct client *client, enum h2_end end)
 {
     char peer[ADDRESS_TEXT_MAX];
@@ -125,7 +125,7 @@ static void tell_end(const struct client *client, enum h2_end end)
              sizeof pairs / sizeof pairs[0]);
 }
 
-/* The last has been said: what is written goes out, then the connection ends. */
+/* No more frames will be queued: the written ones go out, then the connection ends. */
 static void say_goodbye(struct client_h2 *h2)
 {
     struct client *client = h2->client;
@@ -173,8 +173,8 @@ static void go_away(struct client_h2 *h2)
     write_later(h2);
 }
 
-/* The first step: GOAWAY that still takes what is on its way, and a PING. All that the client sent before it heard of
- * the GOAWAY comes before its answer to the PING. A client that does not answer has GOODBYE_WAIT. */
+/* The first step: a GOAWAY that still accepts requests on their way, and a PING. All requests that the client sent
+ * before it saw the GOAWAY arrive before its answer to the PING. A client that does not answer has GOODBYE_WAIT. */
 static void going_fires(struct timer *timer)
 {
     struct client_h2 *h2 = CONTAINER_OF(timer, struct client_h2, going);
@@ -189,7 +189,7 @@ static void going_fires(struct timer *timer)
     write_later(h2);
 }
 
-/* Whoever does not read what may be sent can't keep to it. */
+/* A peer that does not read our SETTINGS can't keep to them. */
 static void late_fires(struct timer *timer)
 {
     struct client_h2 *h2 = CONTAINER_OF(timer, struct client_h2, late);
@@ -272,7 +272,7 @@ static bool is_blocked(const struct stream *stream)
     return stream->stream != NULL && h2_blocked(stream->stream);
 }
 
-/* An answer of our own to what is no exchange, or not any more. */
+/* The gateway's own answer on a stream that has no exchange, or no longer has one. */
 static void refuse(struct stream *, uint32_t status, const char *reason, const char *what);
 
 static void body_timed_out(struct stream *stream)
@@ -298,7 +298,7 @@ static becalm_ns due_at(const struct stream *stream, const struct becalm_setting
     return exchange == NULL ? due : becalm_ns_min(due, exchange_body_due(exchange));
 }
 
-/* How late it may look: what is due changes while it is armed. */
+/* How late the timer may fire: timeouts change while it is armed. */
 static becalm_ns look_after(const struct becalm_settings *settings)
 {
     becalm_ns least = becalm_ns_min(settings->body_timeout, exchange_stream_idle(settings));
@@ -331,9 +331,9 @@ static void timer_fires(struct timer *timer)
     }
 }
 
-/* ---- what a stream says to its exchange ---- */
+/* ---- from a stream to its exchange ---- */
 
-/* Takes over what has come of the body. False: the stream has no exchange any more. */
+/* Takes over the body bytes that have arrived. False: the stream has no exchange any more. */
 static bool give_body(struct stream *stream)
 {
     struct bytes whole = stream->in;
@@ -350,7 +350,7 @@ static bool give_body(struct stream *stream)
     return goes_on;
 }
 
-/* Gives the exchange what there is of the request, if it wants that. May end the stream. */
+/* Gives the exchange the part of the request that is here, if it wants it. May end the stream. */
 static void feed_exchange(struct stream *stream)
 {
     struct exchange *exchange = stream->side.exchange;
@@ -375,7 +375,7 @@ static void task_feeds(struct task *task)
     feed_exchange(CONTAINER_OF(task, struct stream, task));
 }
 
-/* More of the request has come. What comes with its head is given at once: it may be all there is. */
+/* More of the request has arrived. Bytes that come with its head are given at once: they may be the whole body. */
 static void request_came(struct stream *stream)
 {
     if (stream->side.exchange != NULL && exchange_gathers(stream->side.exchange)) {
@@ -458,7 +458,8 @@ static struct stream *stream_new(struct client_h2 *h2, struct h2_stream *h2_stre
     return stream;
 }
 
-/* Its part here is done. What was said on it goes on to be written. Its memory stays for this turn of the loop. */
+/* The exchange has finished with the stream. Its queued frames are still written. Its memory stays for this turn of the
+ * loop. */
 static void stream_free(struct stream *stream)
 {
     struct worker *worker = worker_of(stream);
@@ -488,7 +489,7 @@ static void stream_close(struct stream *stream, uint32_t code)
     stream_free(stream);
 }
 
-/* ---- what an exchange says to its stream ---- */
+/* ---- from an exchange to its stream ---- */
 
 /* Something was said: it is written behind the events of this wake-up. */
 static void said(struct stream *stream)
@@ -498,8 +499,8 @@ static void said(struct stream *stream)
     write_later(stream->h2);
 }
 
-/* Much of a body is written at once, from where it stands: to copy it twice would cost more than a write. Takes from
- * the text what went. True: its stream has ended with it. */
+/* A large part of a body is written at once, from its own buffer: two copies would cost more than a write. Removes the
+ * written bytes from the text. True: its stream has ended with it. */
 static bool pass_on(struct stream *stream, struct becalm_text *text, bool end)
 {
     struct client_h2 *h2 = stream->h2;
@@ -582,7 +583,7 @@ static void side_took(struct client_stream *side)
 
 static void side_began(struct client_stream *side)
 {
-    (void)side; /* what comes of its body waits in `in` until it is wanted */
+    (void)side; /* the bytes of its body wait in `in` until the exchange wants them */
 }
 
 static bool side_left(const struct client_stream *side)
@@ -678,7 +679,8 @@ static void *on_request(void *owner, struct h2_stream *h2_stream, const struct h
         return NULL;
     }
     stream->ended = end;
-    exchange_open(h2->client->worker, &stream->side, head); /* may answer at once, and then nobody wants its end */
+    exchange_open(h2->client->worker, &stream->side,
+                  head); /* may answer at once, and then the end of the request is not wanted */
     if (stream->side.exchange != NULL && exchange_gathers(stream->side.exchange)) {
         loop_later(&h2->client->worker->loop, &stream->task);
     }

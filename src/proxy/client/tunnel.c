@@ -20,11 +20,11 @@ struct tunnel {
     struct client *client;
     bool far_shut; /* we told it that we won't */
     bool client_shut;
-    uint64_t host_key; /* whose place it has */
+    uint64_t host_key; /* the host whose place it has */
     bool websocket;
-    struct websocket_frames out; /* of a websocket: what has gone to the far end, and to the client */
+    struct websocket_frames out; /* of a websocket: frames that went to the far end, and to the client */
     struct websocket_frames in;
-    bool far_told; /* that we go: what comes for it now is dropped */
+    bool far_told; /* has got our close frame: later bytes for it are dropped */
     bool client_told;
     bool broken; /* before it began */
 };
@@ -259,7 +259,7 @@ bool tunnel_open(struct client *client, const struct stream_tunnel *plan)
     if (tunnel->websocket) {
         websocket_follow(&tunnel->in, plan->behind.at, plan->behind.length);
     }
-    /* What the client sent early goes first. */
+    /* Bytes that the client sent early go first. */
     tunnel->broken = !put_answer(client, plan->head, plan->behind) ||
                      !pass_out(tunnel, bytes_at(&client->in), bytes_left(&client->in));
     buffered_free(worker, &client->in);

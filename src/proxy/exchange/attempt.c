@@ -18,7 +18,7 @@ static struct attempt *attempt_of(const struct host_stream *stream)
     return CONTAINER_OF((struct host_stream *)(uintptr_t)stream, struct attempt, stream);
 }
 
-/* The head of a gRPC answer that waits for what comes next. */
+/* The head of a gRPC answer that waits for the next bytes. */
 struct early {
     struct timer timer;
     struct attempt *attempt;
@@ -190,7 +190,7 @@ static void go_on(struct task *task)
     stream->ops->resume(stream);
 }
 
-/* What it wants of its host's side. */
+/* Sets its requirements for the connection. */
 static void stream_init(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
@@ -289,7 +289,7 @@ static void waits(struct host_stream *stream)
     struct exchange *exchange = attempt->exchange;
     const struct state *state = exchange->target->state;
     becalm_ns leave_at = attempt->timeout_at;
-    if (exchange->body_streams) { /* nobody knows how long it will be, but it has not begun */
+    if (exchange->body_streams) { /* its length is unknown, but it has not begun */
         becalm_ns longest = becalm_target_timeout(&state->target, &state->policy);
         leave_at = becalm_ns_min(leave_at, becalm_ns_after(exchange->worker->loop.now, longest));
         attempt->leave_at = leave_at;
@@ -317,8 +317,8 @@ static void accepted(struct host_stream *stream)
 
 /* The end without an answer. */
 
-/* A pooled connection was found dead before the first byte of an answer: that is nobody's failure, and is mended on a
- * fresh one, if nothing can be done twice by that. */
+/* A pooled connection was found dead before the first byte of an answer. That does not count as a failure: the request
+ * is sent again on a new connection, if it can't be executed twice by that. */
 static bool redo(struct attempt *attempt, const struct host_failure *failure)
 {
     struct exchange *exchange = attempt->exchange;
@@ -339,9 +339,9 @@ static bool redo(struct attempt *attempt, const struct host_failure *failure)
     return true;
 }
 
-/* Does this error say that nobody listens at the address, so that the request was certainly not sent? ENOENT is a Unix
- * socket's. A connection that is not answered (ETIMEDOUT), or a full backlog (EAGAIN), is another matter: the host may
- * be there who has much to do. */
+/* Does this error prove that no process listens at the address, so that the request was certainly not sent? ENOENT is
+ * for Unix sockets. A connect without a reply (ETIMEDOUT), or a full backlog (EAGAIN), is no proof: the host may be
+ * overloaded. */
 static bool says_no_listener(int error)
 {
     return error == ECONNREFUSED || error == ENOENT || error == EHOSTUNREACH || error == ENETUNREACH;
@@ -364,7 +364,7 @@ static void not_connected(struct attempt *attempt, const struct host_failure *fa
     fail_as(attempt, BECALM_HTTP_CONNECT, (struct why_failed){.no_listener = says_no_listener(error)});
 }
 
-/* What the failure means here: part of an answer was passed on, or the body is not there any more to be sent again. */
+/* Adjusts the failure: part of an answer was passed on, or the body can't be sent again. */
 static enum becalm_http_failure failure_of(const struct attempt *attempt, const struct host_failure *failure)
 {
     if (failure->rule != NULL && attempt->state == ATTEMPT_PASSING) {
@@ -460,13 +460,13 @@ static __attribute__((noinline)) void gave(struct attempt *attempt, size_t bytes
         attempt->body_given += (uint32_t)bytes;
         return;
     }
-    /* What streams is here once. Even if the host took nothing of it, no other attempt could have it. */
+    /* A streamed body is not kept. Even if the host took nothing of it, no other attempt can get it. */
     attempt->body_gone |= bytes > 0;
     exchange_drop_body(attempt->exchange);
 }
 
-/* What there is of the body goes to the host's side, unless the host is asked whether it wants it; `draft`: NULL, if
- * the head has gone before. */
+/* Gives the part of the body that is here to the host's side, unless the host is first asked whether it wants it;
+ * `draft` is NULL if the head was sent before. */
 static bool put_body(struct attempt *attempt, const struct draft *draft)
 {
     struct exchange *exchange = attempt->exchange;
@@ -580,7 +580,7 @@ static bool tell_head(struct attempt *attempt, const struct offer *offer, const 
     return true;
 }
 
-/* Passes more of the body on. False: nobody wants it, and the exchange is gone. */
+/* Passes more of the body on. False: it is no longer wanted, and the exchange is freed. */
 static bool pass(struct attempt *attempt, const struct pieces *pieces, bool ended)
 {
     struct exchange *exchange = attempt->exchange;
@@ -660,7 +660,7 @@ static bool refuses_expect(struct attempt *attempt, const struct head *head)
     return true;
 }
 
-/* It is known what the answer means, by its head or its end. */
+/* The outcome of the answer is known, by its head or its end. */
 static inline bool take_offer(struct attempt *attempt, const struct offer *offer, const struct becalm_outcome *outcome)
 {
     bool good = outcome->kind == BECALM_OUTCOME_OK || outcome->kind == BECALM_OUTCOME_PERMANENT;
@@ -736,7 +736,7 @@ static __attribute__((noinline)) bool take_grpc(struct attempt *attempt, const s
     return take_offer(attempt, offer, &outcome);
 }
 
-/* What follows a head that was kept back. */
+/* The bytes after a head that was held back. */
 static __attribute__((noinline)) bool take_awaited(struct attempt *attempt, const struct pieces *pieces, bool ended)
 {
     struct early *early = early_take(attempt);

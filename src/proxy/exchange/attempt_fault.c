@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Faults on order: a host that misbehaves, although nobody asks it. */
+/* Injected faults: a host seems to misbehave, without being called. */
 
 #define PHRASE_ROOM 64u
 
-/* ---- what is held ---- */
+/* ---- delays ---- */
 
 static void hold_fires(struct timer *timer)
 {
@@ -65,7 +65,7 @@ void fault_holds_end(struct worker *worker)
     }
 }
 
-/* ---- who is hit ---- */
+/* ---- hits ---- */
 
 bool fault_hits(struct exchange *exchange, bool to_clients, uint32_t host, struct fault_hit *hit)
 {
@@ -130,7 +130,7 @@ static void held_drop(struct host_stream *stream)
     host_stream_over(stream);
 }
 
-/* The host's side of an attempt that a fault holds. Nothing is sent, so nobody asks for more than to be dropped. */
+/* The host's side of an attempt that a fault delays. Nothing is sent, so only `drop` is ever called. */
 static const struct host_stream_ops held_ops = {
     .send = held_send,
     .more = held_more,

@@ -146,7 +146,8 @@ void attempt_unplace(struct attempt *attempt)
     }
 }
 
-/* Whoever has to wait on goes back into the worker's list; what is left of the old one may end while others go. */
+/* An attempt that must go on waiting is put back into the worker's list; attempts that are still in the old list may
+ * end while others are started. */
 void attempts_named(struct worker *worker)
 {
     struct attempt *waiting = worker->unnamed;

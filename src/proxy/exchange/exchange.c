@@ -451,7 +451,7 @@ void exchange_serve(struct exchange *exchange)
     exchange_event(exchange, BECALM_EVENT_SERVE, 0, NULL);
 }
 
-/* With a key, as long as there will be something to store: what was asked for must not be done twice. */
+/* With an idempotency key, as long as there will be an answer to store: the request must not be executed twice. */
 bool exchange_outlives(const struct exchange *exchange)
 {
     return exchange->holds_key && exchange->phase != EXCHANGE_HELD && exchange->request == REQUEST_WHOLE &&

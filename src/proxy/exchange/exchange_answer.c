@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define VALUES_ROOM (512u + EXPLAIN_HEADER_MAX) /* of what is added to an answer that passes */
+#define VALUES_ROOM (512u + EXPLAIN_HEADER_MAX) /* of the fields that are added to an answer that is passed on */
 
 void answer_enter(struct exchange *exchange, enum answer_phase phase)
 {
@@ -106,8 +106,8 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     kept->whole &= fields;
 }
 
-/* Before the answer. What it is about is the whole call, whichever attempt it came from: a client takes any number of
- * them, and they promise nothing (RFC 8297), so one may be retried behind them. */
+/* A 1xx before the answer belongs to the whole call, whichever attempt it came from: a client accepts any number of
+ * them, and they promise nothing (RFC 8297), so the call may still be retried after them. */
 
 #define INTERIM_MAX 16u /* for one call; further ones are left out, and all while a client does not read */
 
@@ -146,7 +146,7 @@ static size_t explain(const struct exchange *exchange, const struct becalm_actio
                           text);
 }
 
-/* What we say about the call. */
+/* Adds the gateway's own fields about the call. */
 static void add_ours(struct draft *draft, struct answer_head *ours, struct exchange *exchange,
                      const struct becalm_action *action)
 {
@@ -214,7 +214,7 @@ static void draft_answer(struct draft *draft, struct exchange *exchange, const s
 
 /* The body. */
 
-/* Writes to the client; of a call whose client has gone, sees whether it still has a reason to go on. */
+/* Writes to the client; for a call whose client has gone, checks whether it must still go on. */
 static bool answered(struct exchange *exchange, bool written)
 {
     return exchange->client == CLIENT_GONE ? exchange_orphan_moves(exchange) : written;
@@ -309,7 +309,7 @@ static void answer_kept(struct exchange *exchange, const struct becalm_action *a
     draft.status = kept->status;
     draft.packed = (struct becalm_text){kept->bytes.at, kept->fields_length};
     draft.close = exchange->wants_close;
-    /* What answers HEAD has its length among its fields. */
+    /* An answer to HEAD has its length among its fields. */
     bool length_known = !exchange->is_head && !grpc_has_trailers(exchange);
     add_ours(&draft, &(struct answer_head){.length_known = length_known, .length = body.length}, exchange, action);
     answer_whole(exchange, &draft, body, &kept->trailers);

@@ -5,7 +5,7 @@
 #include "proxy/gateway_shared.h"
 
 #define BODY_GRACE        (500 * BECALM_MS)   /* nothing is slow before */
-#define BODY_STEP_LONGEST (60 * BECALM_S)     /* for what is slow, where bodyTimeout is longer or none */
+#define BODY_STEP_LONGEST (60 * BECALM_S)     /* the limit for a slow body, where bodyTimeout is longer or none */
 #define STREAM_IDLE       (5 * 60 * BECALM_S) /* as Envoy's streams; servers send a comment every 15 s or so */
 
 /* May the body be kept in full? Counts it towards the gateway's total. */
@@ -226,8 +226,7 @@ bool exchange_body(struct exchange *exchange, struct becalm_text piece)
     return false;
 }
 
-/* Does the call begin with what there is of the body? Of gRPC's nobody can tell whether more of it comes before its
- * answer. */
+/* Does the call begin before the body is complete? A gRPC client may wait for the answer before it sends more. */
 static bool begins_early(const struct exchange *exchange)
 {
     return grpc_has_trailers(exchange) && !key_guards(exchange->target->rules);

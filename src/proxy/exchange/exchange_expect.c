@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Expect: 100-continue of a request whose body streams goes to the host, and nothing of the body is read before the
- * host wants it: a host that refuses the request by its head alone spares the client its upload. */
+/* Expect: 100-continue of a streamed request is sent to the host, and the body is not read before the host asks for it:
+ * a host that refuses the request by its head alone saves the client the upload. */
 
 #define WAIT (1 * BECALM_S) /* hosts that know nothing of Expect say nothing; curl waits as long */
 
@@ -56,7 +56,7 @@ bool expect_met(struct exchange *exchange)
 {
     struct client_stream *stream = exchange->stream;
     if (exchange->expect == NULL) {
-        return true; /* a 100 that nobody asked for is between the host and us */
+        return true; /* a 100 that the client did not ask for is not passed on */
     }
     expect_drop(exchange);
     if (!say_continue(exchange)) {

@@ -9,7 +9,7 @@
 
 #define VALUES_ROOM 1024u
 
-/* What `fallback.on` calls such an end; 0: it has no fallback. */
+/* The bit of `fallback.on` for such an end; 0: it has no fallback. */
 static uint32_t word_of(enum becalm_reason why)
 {
     switch (why) {
@@ -47,13 +47,13 @@ static uint32_t word_of(enum becalm_reason why)
     BECALM_UNREACHABLE();
 }
 
-/* Whose fallback it is: of the service that was asked, also when another one stands in for it. */
+/* The rules that have the fallback: those of the service that was called first, also during the fallback call. */
 static const struct snapshot_target *asked(const struct exchange *exchange)
 {
     return exchange->fell_from != NULL ? exchange->fell_from : exchange->target;
 }
 
-/* May the request go to another service? Not if that may do twice what is not to be done twice. */
+/* May the request be sent to another service? Not if it could be executed twice and must not be. */
 static bool may_go_elsewhere(const struct exchange *exchange)
 {
     bool reached = exchange->reached;

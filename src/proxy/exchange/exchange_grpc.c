@@ -46,7 +46,7 @@ void grpc_classify_reset(struct exchange *exchange, uint32_t code, struct becalm
     }
 }
 
-/* As gRPC's clients read statuses of HTTP, where those have a word for what is meant. */
+/* As gRPC's clients translate HTTP statuses, where they have a code for the status. */
 static uint32_t code_of(uint32_t status)
 {
     switch (status) {

@@ -56,7 +56,7 @@ static void answer_stored(struct exchange *exchange, const struct store_answer *
     struct becalm_text fields = {answer->bytes, answer->fields_length};
     struct becalm_text packed_trailers = packed_split(&fields);
     struct bytes trailers = {0};
-    /* Of what has no body the length is among its fields. */
+    /* An answer without a body has its length among its fields. */
     bool has_length =
         !exchange->is_head && answer->status != 204 && answer->status != 304 && !grpc_has_trailers(exchange);
     if (grpc_has_trailers(exchange)) {
@@ -181,7 +181,7 @@ static bool key_make(const struct exchange *exchange, struct becalm_text key, co
                                 });
 }
 
-/* The store has said what it knows. True: the call may begin. */
+/* The store has answered. True: the call may begin. */
 static bool key_decided(struct exchange *exchange)
 {
     struct store_ask *ask = &exchange->ask;
@@ -281,8 +281,9 @@ void key_store_more(struct exchange *exchange, const struct pieces *pieces)
     }
 }
 
-/* How the key ends with its call. Where the service knows keys, all but an answer may be asked for again. Where it does
- * not, only what nobody can have executed: nothing of it was sent, or the service said so (store_keeps()). */
+/* How the key ends with its call. If the service knows keys, every request without an answer may be repeated. If it
+ * does not, only a request that no host can have executed: nothing of it was sent, or the service said so
+ * (store_keeps()). */
 static enum store_ending ending_of(const struct exchange *exchange, bool whole)
 {
     if (whole && exchange->storing) {
@@ -336,7 +337,7 @@ static bool store_trailers(struct exchange *exchange, const struct head *trailer
     return true;
 }
 
-/* An answer of gRPC is 200 whatever became of the call: its status says whether it is kept, and is kept with it. */
+/* A gRPC answer is always 200: its gRPC status decides whether it is stored, and is stored with it. */
 static __attribute__((noinline)) void store_grpc(struct exchange *exchange, const struct bytes *came)
 {
     UNFILLED struct head trailers;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What is told of a call when it is over. */
+/* Logging and metrics of a finished call. */
 
 struct becalm_text exchange_request_id(const struct exchange *exchange)
 {
@@ -40,7 +40,7 @@ static struct becalm_text shown(const struct exchange *exchange, struct becalm_t
     return query == NULL ? target : (struct becalm_text){target.at, (size_t)(query - target.at)};
 }
 
-/* What was answered in its place: "answer", or the name of who was asked; NULL: nothing. */
+/* The fallback that answered: "answer", or the name of the service that was called; NULL: none. */
 static const char *fallback_told(const struct exchange *exchange)
 {
     switch (exchange->fallback) {
@@ -234,7 +234,7 @@ void exchange_log_fell(struct exchange *exchange)
     }
 }
 
-/* Counts what the step has decided, and logs it. */
+/* Counts the decisions of the step, and logs them. */
 void exchange_log_end(struct exchange *exchange)
 {
     const struct becalm_record *record = &exchange->call.record;

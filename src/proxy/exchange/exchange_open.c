@@ -22,8 +22,8 @@ static struct becalm_parking *parking_of(struct exchange *exchange)
     return &exchange->view->parking[exchange->target - exchange->view->snapshot->target];
 }
 
-/* Whose call it is by the field that `clientKey` names, if its peer may say so and does. What a proxy has added comes
- * behind what its own client wrote, so the last line counts. */
+/* The client's identity by the field that `clientKey` names, if its peer is trusted and sends it. A proxy adds its line
+ * after those of its own client, so the last line counts. */
 static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange)
 {
     struct client_stream *stream = exchange->stream;
@@ -32,7 +32,7 @@ static __attribute__((noinline)) uint64_t client_named(struct exchange *exchange
                                                              : peer_of_name(&exchange->worker->gateway->peer_key, name);
 }
 
-/* What a caller further up says about this call, if it may. */
+/* Reads deadline and attempt count that a caller further up sent with this call, if it is trusted. */
 static void read_deadline(struct exchange *exchange, struct becalm_request *request)
 {
     const struct head *head = exchange->head;
@@ -173,7 +173,7 @@ void exchange_refuse(struct exchange *exchange, uint32_t status, const char *err
                        &(struct refusal){.status = status, .error = error, .reason = reason, .detail = detail});
 }
 
-/* What may become a tunnel ends with its client's connection, and there is no answer of it to be stored. */
+/* A request that may become a tunnel ends with its client's connection, and has no answer to be stored. */
 static bool wants_tunnel(const struct exchange *exchange)
 {
     return exchange->is_connect || exchange->upgrades;
@@ -188,7 +188,7 @@ void exchange_asked(struct exchange *exchange)
     exchange_begin(exchange);
 }
 
-/* What can be said of a request by its head alone. True: go on. */
+/* Checks a request by its head alone. True: go on. */
 static bool check_request(struct exchange *exchange)
 {
     const struct becalm_settings *settings = exchange->view->snapshot->settings;
@@ -251,8 +251,8 @@ static bool allows_upgrade(const struct becalm_settings *settings, const struct 
     return false;
 }
 
-/* Nothing of the body is collected before the call begins: the endpoint says so, or the client wants to hear from the
- * host before it sends what is too much to be kept, or may be. */
+/* The body is not collected before the call begins: the endpoint says so, or the client waits for a 100 from the host
+ * before it sends a body that is too large to be kept, or may be. */
 static bool streams_at_once(struct exchange *exchange)
 {
     const struct becalm_rules *rules = exchange->target->rules;
@@ -307,8 +307,8 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
     if (head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0)) {
         exchange_request_whole(exchange);
     }
-    /* Behind a CONNECT comes what is meant for the tunnel, maybe before there is one; if it is refused, that is no
-     * request. */
+    /* After a CONNECT the client may send bytes for the tunnel before there is one; if the CONNECT is refused, these
+     * bytes are no request. */
     exchange->wants_close = !head->keep_alive || worker->draining || exchange->is_connect;
     exchange->upgrades =
         head->one_protocol && stream->ops->tunnel != NULL && allows_upgrade(exchange->view->snapshot->settings, head);

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Never passed on as they came: what we write ourselves, and what only a trusted peer may say. */
+/* Fields that are never passed on unchanged: those that the gateway writes itself, and those that only a trusted peer
+ * may send. */
 #define OURS                                                                                                          \
     (FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_VIA) |       \
      FIELD_BIT(FIELD_DEADLINE_MS) | FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) |              \
@@ -134,7 +135,7 @@ static __attribute__((noinline)) struct becalm_text replaced_path(struct text_si
     return (struct becalm_text){values->at + from, values->length - from};
 }
 
-/* What is behind the last colon, but not inside of [::1]; 0: nothing. No number of a port is 0 here. */
+/* The port after the last colon, but not inside of [::1]; 0: none. Port 0 itself is not valid here. */
 static uint32_t port_of(struct becalm_text address)
 {
     uint32_t port = 0;
@@ -151,9 +152,9 @@ static uint32_t port_of(struct becalm_text address)
     return port;
 }
 
-/* A service that is found by its host alone has the ports of its hosts. A URL with a port of its own must mean all of
- * them, or it would be answered by a service that it does not name. Who wants another port to lead there writes
- * match.host with that port, which the route has compared then. Without a port a name is what it is said to be. */
+/* A service that is found by its host alone has the ports of its hosts. If a URL has a port, all hosts of the service
+ * must have that port; otherwise a service would answer that the URL does not name. To route another port to the
+ * service, write match.host with that port; the route has compared it then. A URL without a port needs no check. */
 bool exchange_port_fits(const struct exchange *exchange, const struct route *route)
 {
     const struct becalm_service *service = exchange->view->snapshot->service[route->service].service;
@@ -296,8 +297,8 @@ static __attribute__((noinline)) void add_baggage(struct draft *draft, const str
     }
 }
 
-/* gRPC's deadline is that of the whole call, with all messages of its answer: the caller's own, and not what an attempt
- * may take until its answer begins. */
+/* gRPC's deadline covers the whole call, with all messages of its answer. So it is the caller's own deadline, and not
+ * the attempt's timeout, which ends when the answer begins. */
 static becalm_ns grpc_ends_at(const struct exchange *exchange)
 {
     becalm_ns at = exchange->call.request.deadline_at;
@@ -362,7 +363,7 @@ static void add_framing(struct draft *draft, const struct exchange *exchange)
     }
 }
 
-/* Only a proxy that has verified the client's certificate may say who the client is by it. */
+/* Only a proxy that has verified the client's certificate may send the client's name from it. */
 static uint64_t forged(const struct exchange *exchange)
 {
     bool said = head_has(exchange->head, FIELD_CLIENT_CERT);
@@ -453,7 +454,7 @@ static void add_attempts(struct draft *draft, const struct exchange *exchange, c
     }
 }
 
-/* Who sends the request, how much time it has, and which attempt it is. */
+/* Via, the time left, and the number of the attempt. */
 static void add_told(struct draft *draft, const struct exchange *exchange, const struct attempt *attempt,
                      becalm_ns left)
 {
@@ -514,7 +515,7 @@ void exchange_draft_request(struct exchange *exchange, const struct attempt *att
     draft->authority = exchange->host_name.length > 0 ? exchange->host_name : text_of(exchange->target->service->name);
     draft->passed = head;
     draft->skip = OURS | forged(exchange);
-    draft->te_trailers = head->te_trailers; /* our own TE says what the client's did: trailers pass through here */
+    draft->te_trailers = head->te_trailers; /* our own TE replaces the client's: trailers are passed on */
     if (exchange->upgrades) {
         draft->upgrade = head_find(head, FIELD_UPGRADE);
     }

@@ -144,10 +144,10 @@ static __attribute__((noinline)) void write_span(char *text, const struct exchan
 void exchange_trace_write(struct draft *draft, char text[TRACEPARENT_LENGTH], const struct exchange *exchange,
                           const struct attempt *attempt)
 {
-    /* What others have said in tracestate belongs to another trace than one that begins here, or to none. */
+    /* The client's tracestate belongs to another trace than one that begins here, or to none. */
     draft->skip |= exchange->trace == EXCHANGE_TRACE_BEGUN ? FIELD_BIT(FIELD_TRACEPARENT) | FIELD_BIT(FIELD_TRACESTATE)
                                                            : FIELD_BIT(FIELD_TRACEPARENT);
-    if (exchange->span == NULL) { /* nobody has a span by this id, so any will do */
+    if (exchange->span == NULL) { /* no span has this id, so any value is fine */
         memcpy(text + 3, exchange->request_id, TRACE_ID_LENGTH);
         memcpy(text + 36, exchange->request_id + SPAN_ID_LENGTH, SPAN_ID_LENGTH);
     } else {
@@ -192,7 +192,7 @@ static void put_attempts(struct span_note *note, const struct exchange *exchange
     }
 }
 
-/* What requests are told apart by, in the policy; a name of no route is none. */
+/* The route for the span's name: the policy's match; absent without one. */
 static struct becalm_text route_text(const struct snapshot_target *target)
 {
     const struct becalm_match *match = target->endpoint != NULL ? &target->endpoint->match : &target->service->match;

@@ -152,12 +152,12 @@ static bool more(struct host_stream *stream, const struct stream_part *body)
     return true;
 }
 
-/* Writes what waited. True: all of it is gone. */
+/* Writes the waiting bytes. True: all are written. */
 static bool flush_rest(struct host_stream *stream)
 {
     size_t before = stream->h1.written;
     if (!put(stream, NULL, 0)) {
-        wire_again(&stream->upstream->wire); /* reading tells what happened, and whether there was an answer */
+        wire_again(&stream->upstream->wire); /* a read shows the error, and whether there was an answer before it */
         return false;
     }
     if (stream->h1.written > before) {
@@ -168,7 +168,7 @@ static bool flush_rest(struct host_stream *stream)
 
 /* Reading the answer. */
 
-/* Takes pieces until there are no more, or no more room for them. NULL, or what is wrong with them. */
+/* Takes pieces until there are no more, or no more room for them. NULL, or the rule that they break. */
 static const char *collect(struct host_stream *stream, const char **at, const char *end, struct pieces *pieces)
 {
     pieces->count = 0;
@@ -202,8 +202,7 @@ static __attribute__((noinline)) void read_keep_alive(struct host_stream *stream
     struct becalm__keep_alive keep = {0};
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->field[i].id == FIELD_KEEP_ALIVE) {
-            (void)becalm__keep_alive_read(field_value(head, &head->field[i]),
-                                          &keep); /* what is malformed says nothing */
+            (void)becalm__keep_alive_read(field_value(head, &head->field[i]), &keep); /* a malformed value is ignored */
         }
     }
     if (keep.spent || (keep.has_timeout && keep.timeout == 0)) {
@@ -213,7 +212,7 @@ static __attribute__((noinline)) void read_keep_alive(struct host_stream *stream
     }
 }
 
-/* What is here of a body, of which `head` is the head if it was not told yet. True: go on reading. */
+/* Delivers the part of a body that is here, with `head` if the head was not delivered yet. True: go on reading. */
 static bool take_body(struct host_stream *stream, const struct head *head, const char *at, const char *end)
 {
     UNFILLED struct pieces pieces;
@@ -362,7 +361,7 @@ static void ended(struct host_stream *stream)
     stream->calls->body(stream, &none, true);
 }
 
-/* Reads until there is no more, or nobody takes more. */
+/* Reads until there are no more bytes, or the exchange takes no more. */
 static void read_answer(struct host_stream *stream)
 {
     struct upstream *upstream = stream->upstream;

@@ -13,10 +13,9 @@
 
 /* HTTP/2 with a host: many streams on a connection, which the pool lends to as many attempts as the host allows.
  *
- * While the session is fed or asked for bytes it tells what has happened on its streams; that is only noted here. What
- * an attempt is told comes behind that, in deliver(): so a whole answer is told in one piece, and an attempt may do
- * whatever it likes, also end the connection. What is said to the host is written once, when the events of a wake-up
- * are done. */
+ * While the session is fed or asked for bytes it reports events of its streams; these are only noted here. deliver()
+ * passes them on to the attempts afterwards: so a whole answer is delivered in one piece, and an attempt may do
+ * anything, even end the connection. Frames for the host are written once, when the events of a wake-up are done. */
 
 #define PING_AFTER   (10 * BECALM_S) /* without a byte from the host, while streams wait for it */
 #define PING_WAIT    (5 * BECALM_S)  /* for its answer */
@@ -29,8 +28,8 @@
 #define PINGS      3u
 #define PING_AGAIN (310 * BECALM_S)
 
-/* Servers count who resets streams as soon as they are opened, and end such connections (CVE-2023-44487). So hedging
- * and deadlines have so many resets, and so many more each second; beyond that a loser is left to end by itself. */
+/* Servers end connections that reset many streams soon after opening them (CVE-2023-44487). So hedging and deadlines
+ * have so many resets, and so many more each second; beyond that a cancelled stream is left to end by itself. */
 #define RESETS        500u
 #define RESETS_SECOND 16u
 
@@ -38,7 +37,7 @@
 struct host_h2 {
     struct upstream *upstream;
     struct h2_session *session;
-    struct task task;            /* writes what is to be said */
+    struct task task;            /* writes the queued frames */
     struct host_stream *streams; /* all that are open */
     struct host_stream *noted;   /* those that something has happened on */
     uint64_t feeds;              /* how often the host has said anything */
@@ -136,7 +135,7 @@ static bool may_reset(struct host_h2 *h2)
     return true;
 }
 
-/* The stream is over for its attempt; what is left of it is between the host and us. */
+/* The stream is over for its attempt; its remaining frames are handled here. */
 static void release(struct host_stream *stream)
 {
     struct host_h2 *h2 = h2_of(stream);
@@ -172,7 +171,7 @@ static void leave(struct host_h2 *h2)
     }
 }
 
-/* What the end of a stream means that has had no whole answer. */
+/* The failure of a stream that ended without a complete answer. */
 static void fail_closed(struct host_stream *stream)
 {
     struct host_h2 *h2 = h2_of(stream);
@@ -186,14 +185,14 @@ static void fail_closed(struct host_stream *stream)
     } else if (stream->h2.code == H2_ENHANCE_YOUR_CALM && !stream->h2.told) {
         failure.failure = BECALM_HTTP_OVERLOADED;
     } else if (stream->h2.code == H2_HTTP_1_1_REQUIRED && !stream->h2.told && upstream_goes_h1(h2->upstream)) {
-        /* It is to be said in another way, and nobody has acted on it. */
+        /* The host asks for HTTP/1.1, and has not executed the request. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = true};
         leave(h2);
     }
     fail(stream, &failure);
 }
 
-/* ---- what the session says ---- */
+/* ---- from the session ---- */
 
 static struct head *copy_of(struct worker *worker, const struct head *head)
 {
@@ -324,7 +323,7 @@ static const struct h2_calls session_calls = {
     .pong = on_pong,
 };
 
-/* ---- what an attempt is told ---- */
+/* ---- to attempts ---- */
 
 /* False: the stream may be gone. */
 static bool tell_interim(struct host_stream *stream)
@@ -340,7 +339,7 @@ static bool tell_interim(struct host_stream *stream)
     return goes_on;
 }
 
-/* What there is of the answer. */
+/* Delivers the part of the answer that is here. */
 static void tell_answer(struct host_stream *stream)
 {
     struct worker *worker = worker_of(h2_of(stream));
@@ -391,7 +390,7 @@ static void tell(struct host_stream *stream)
     }
     bool whole = stream->h2.ended && (stream->h2.told || stream->h2.head != NULL);
     if (stream->h2.closed && !whole && (!stream->h2.told || bytes_left(&stream->h2.in) == 0)) {
-        fail_closed(stream); /* of an answer that nobody has seen nothing is told */
+        fail_closed(stream); /* if nothing of the answer was delivered, it is dropped */
         return;
     }
     bool more = stream->h2.head != NULL || bytes_left(&stream->h2.in) > 0 || whole;
@@ -484,7 +483,7 @@ static bool write_out(struct host_h2 *h2)
     return write_by(h2, room->out, sizeof room->out);
 }
 
-/* Nobody needs it any more. */
+/* No stream or view needs it any more. */
 static bool is_over(const struct host_h2 *h2)
 {
     const struct upstream_host *host = h2->upstream->host;
@@ -492,7 +491,7 @@ static bool is_over(const struct host_h2 *h2)
            (h2->going || host->users == 0 || host->worker->closing);
 }
 
-/* It has ended by itself, and somebody waits for it; or it has no memory, and would fail whoever asks next. */
+/* It has ended by itself, and a stream waits for it; or it has no memory, and would fail the next stream. */
 static bool has_ended(const struct host_h2 *h2)
 {
     return h2_over(h2->session) && (h2->streams != NULL || h2_ended(h2->session) == H2_END_MEMORY);
@@ -527,7 +526,7 @@ static void task_runs(struct task *task)
     }
 }
 
-/* Reads what there is. */
+/* Reads all bytes that are there. */
 static void read_in(struct host_h2 *h2)
 {
     struct upstream *upstream = h2->upstream;
@@ -570,7 +569,7 @@ void host_h2_ready(struct upstream *upstream, uint32_t events)
     read_in(h2);
     if (!h2->dead) {
         write_later(h2);
-        upstream_shared_room(upstream); /* what waited to be read, was */
+        upstream_shared_room(upstream); /* the waiting bytes were read */
     }
 }
 
@@ -712,13 +711,14 @@ bool host_h2_settled(const struct upstream *upstream)
 uint32_t host_h2_room(const struct upstream *upstream)
 {
     const struct host_h2 *h2 = upstream->h2;
-    uint32_t most = h2->settled ? h2_streams_max(h2->session) : 1; /* before it says so, nobody knows how many */
+    uint32_t most =
+        h2->settled ? h2_streams_max(h2->session) : 1; /* before its SETTINGS arrive, the number is unknown */
     uint32_t used = h2_stream_count(h2->session);
     most = most < h2->most ? most : h2->most;
     return h2->going || h2->dead || used >= most ? 0 : most - used;
 }
 
-/* ---- what an attempt says ---- */
+/* ---- from attempts ---- */
 
 static bool say_body(struct host_stream *stream, const struct stream_part *part)
 {

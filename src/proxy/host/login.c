@@ -8,7 +8,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Past a quoted string, whose commas are none. */
+/* Skips a quoted string: commas inside it do not separate. */
 static const char *skip_quoted(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++) {

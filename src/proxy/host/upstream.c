@@ -17,8 +17,9 @@
 
 void upstream_keep_for(struct upstream *upstream, becalm_ns time)
 {
-    becalm_ns before =
-        time > 2 * BECALM_S ? BECALM_S : time / 2; /* what is kept for a second can be used for half of it */
+    becalm_ns before = time > 2 * BECALM_S
+                           ? BECALM_S
+                           : time / 2; /* a connection that the host keeps for a second may be used for half of it */
     upstream->keep_for = becalm_ns_max(1, time - before);
 }
 
@@ -105,7 +106,7 @@ void upstream_ready(struct source *source, uint32_t events)
     case UPSTREAM_IDLE:
     case UPSTREAM_OWNED:
         if (wire_readable(&upstream->wire) && !wire_small_talk(&upstream->wire)) {
-            upstream_close(upstream); /* closed by its peer, or saying what nobody asked */
+            upstream_close(upstream); /* closed by its peer, or it has sent bytes without a request */
         }
         break;
     case UPSTREAM_CONNECTING_NOW:

@@ -43,7 +43,7 @@ static __attribute__((noinline)) void log_unsecured(struct upstream_host *host, 
              sizeof pairs / sizeof pairs[0]);
 }
 
-/* TLS with it failed, or ended without what we need. */
+/* TLS with it failed, or ended without the protocol that we need. */
 static void unsecured(struct upstream *upstream, const char *why)
 {
     struct host_stream *stream = upstream->stream;
@@ -53,7 +53,7 @@ static void unsecured(struct upstream *upstream, const char *why)
     tell_failed(stream, &(struct host_failure){.failure = BECALM_HTTP_TLS});
 }
 
-/* What the host may choose from. */
+/* The protocols that are offered to the host. */
 static enum wire_offer offers(const struct upstream *upstream)
 {
     switch (upstream->host->protocol) {
@@ -81,8 +81,8 @@ static enum wire_shake secure(struct upstream *upstream)
     return wire_shake(&upstream->wire);
 }
 
-/* The socket is connected: a host that wants to know whose the connection is hears it before all else. False: it can't,
- * or nobody wants the connection any more, and it is of no use to others. */
+/* The socket is connected: writes the PROXY protocol header first, if the host wants one. False: that failed, or the
+ * stream that wanted the connection has gone, and no other client's stream may use it. */
 static bool introduce(struct upstream *upstream)
 {
     char header[PROXY_HEADER_WRITTEN];
@@ -119,7 +119,7 @@ static bool connects(struct upstream *upstream, uint32_t events)
     case WIRE_SHAKEN:
         return true;
     case WIRE_SHAKING:
-    case WIRE_LOST: /* nobody said anything against us: as if it had not been there */
+    case WIRE_LOST: /* without an alert: counts as a refused connection */
         upstream_not_connected(upstream, ECONNRESET);
         return false;
     case WIRE_UNSHAKEN:

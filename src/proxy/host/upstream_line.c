@@ -68,7 +68,7 @@ static void none_resume(struct host_stream *stream)
     (void)stream;
 }
 
-/* What is being made for it goes on, for the next one who wants it, or until its timeout. */
+/* The connection that is being opened for it goes on, for the next stream in the queue, or until its timeout. */
 static void none_drop(struct host_stream *stream)
 {
     if (stream->link != NULL) {

@@ -101,7 +101,7 @@ static bool has_spare(const struct upstream_host *host)
     return host->idle.latest != NULL || host->owned_count > (host->introduces > 0 ? 0 : host->pool.max / 2);
 }
 
-/* The pool is full: of used ones, where a fresh one is wanted, or of what nobody else may have. */
+/* The pool is full: of used connections, where a new one is wanted, or of connections that belong to other clients. */
 static void make_room(struct upstream_host *host)
 {
     if (has_spare(host)) {
@@ -156,7 +156,7 @@ static enum upstream_result get(struct upstream_host *host, struct host_stream *
     }
     upstream = upstream_connect(host, stream);
     if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
-        upstream_line_up_first(host, stream); /* its backlog is full: it is busy, and has refused nobody */
+        upstream_line_up_first(host, stream); /* its backlog is full: it is busy, and this is not a refusal */
         wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
         return UPSTREAM_LATER;
     }
@@ -195,8 +195,8 @@ enum upstream_result upstream_get_in_turn(struct upstream_host *host, struct hos
     return host->introduces > 0 ? get_introduced(host, stream, true) : get(host, stream, true);
 }
 
-/* The line keeps its order: who wants a fresh connection does not take an idle one, which only makes room for it, and
- * those behind it wait for the next that is connected, or is not. */
+/* The queue keeps its order. A stream that wants a new connection does not take an idle one; an idle one is closed to
+ * make room for it. The streams behind it wait until its connect succeeds or fails. */
 bool upstream_can_serve(const struct upstream_host *host, const struct host_stream *stream)
 {
     bool can_connect = may_dial(host, stream) && (host->count < host->pool.max || has_spare(host));
