@@ -7,9 +7,9 @@
 #include "breaker_internal.h"
 #include "window_internal.h"
 
-/* How threads agree. `word` holds all that decides, and breaker_enter() alone changes its state, by one
- * compare-and-swap that also starts a new generation. What does not fit into the word (`retest`, `tally`) carries the
- * generation it was written for, and a thread that finds another generation there treats the value as not yet written.
+/* How threads agree. `word` holds the state, and breaker_enter() alone changes it, by one compare-and-swap that also
+ * starts a new generation. Values that do not fit into the word (`retest`, `tally`) carry the generation that they were
+ * written for, and a thread that finds another generation there treats the value as not yet written.
  * So no thread ever waits for another: if a thread is preempted in the middle of a transition, the next thread
  * completes it. */
 
@@ -255,8 +255,8 @@ static uint64_t word_next(const struct becalm_breaker_policy *policy, uint64_t w
     BECALM_UNREACHABLE();
 }
 
-/* The only writer of the state. *word is the word as it was judged, `next` what word_next() made of it. False, with the
- * present word in *word, if it has changed since. */
+/* The only writer of the state. *word is the word that was evaluated, `next` the result of word_next() for it. False,
+ * with the present word in *word, if it has changed since. */
 static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                           const struct becalm_moment *at, uint64_t *word, uint64_t next)
 {
@@ -266,7 +266,8 @@ static bool breaker_enter(struct becalm_breaker *b, const struct becalm_breaker_
          * thread that then loses the swap may have wiped a few notes, which delays an opening and causes none. */
         becalm_window_clear(window_of(b));
     }
-    /* release: the cleared window goes with the word. acquire: the loser goes on with what it finds. */
+    /* release: publishes the cleared window with the word. acquire: the loser of the race continues with the new word.
+     */
     if (!atomic_compare_exchange_strong_explicit(&b->word, word, next, memory_order_acq_rel, memory_order_acquire)) {
         return false;
     }
@@ -312,7 +313,7 @@ static uint64_t lanes_tally(unsigned lanes)
            (lanes & SLOW ? UINT64_C(1) << TALLY_SLOW : 0);
 }
 
-/* Adds `more` for a generation, and says what it comes to; false if the generation is over. */
+/* Adds `more` to the tally of a generation, and returns the sum; false if the generation is over. */
 static bool tally_add(struct becalm_breaker *b, uint32_t generation, uint64_t more, uint64_t *tally)
 {
     uint64_t seen = atomic_load_explicit(&b->tally, memory_order_acquire);
@@ -398,8 +399,8 @@ static bool permit_refuse(struct becalm_permit *permit)
     return false;
 }
 
-/* A place among the probes of this episode, if one is left. When the episode ends meanwhile, what comes after it
- * decides: a call must not be refused by a breaker that was half open with places left, and is closed. */
+/* Takes a probe of this half-open time, if one is left. If the state changes meanwhile, the new state decides: a call
+ * must not be refused by a breaker that was half open with probes left, and is closed now. */
 static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                        const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit)
 {
@@ -547,7 +548,7 @@ static void closed_count(struct becalm_breaker *b, const struct becalm_breaker_p
     }
 }
 
-/* Counts what is new about a permit of the present generation. */
+/* Counts the new results of a permit of the present generation. */
 static void permit_count(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                          const struct becalm_moment *at, uint64_t word, struct becalm_permit *permit, unsigned lanes)
 {

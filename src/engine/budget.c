@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* Every kind counts first attempts and retries in its window, for the display. What it decides by is one of three:
+/* Every kind counts first attempts and retries in its window, for the display. It decides by one of three:
  *
  *   a stock      earned, grpc, aws: `word` is an amount that is added to, up to a cap, and spent
  *   a clock      tokens: `word` is the instant at which the bucket is full again
- *   counts       concurrency: `word` is what is in progress; ratio, adaptive: the window itself
+ *   counts       concurrency: `word` counts calls and retries in progress; ratio, adaptive: the window itself
  *
- * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. What
- * ratio and adaptive need to see of each other's notes, the window's own orders see to. */
+ * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. The
+ * window has the orders with which threads see each other's notes, as ratio and adaptive need. */
 
 #define LINE         64u
 #define MILLION      UINT64_C(1000000)
@@ -167,7 +167,7 @@ static void stock_add(struct becalm_budget *b, uint64_t amount, uint64_t cap)
     }
 }
 
-/* What is above the cap is lost with the first spending. */
+/* Tokens above the cap are lost with the first spending. */
 static bool stock_spend(struct becalm_budget *b, uint64_t price, uint64_t cap)
 {
     uint64_t have = word_load(b);
@@ -244,13 +244,15 @@ static uint64_t earned_price(const struct becalm_budget_policy *policy, enum bec
     return cause == BECALM_OUTCOME_REFUSED ? policy->never_sent_cost : BECALM_TOKEN;
 }
 
-/* Retries that win cost the callee little and are worth a lot; those that lose are the storm. So what a success earns
- * follows how the latest retries ended: LOST as 1, WON as 0, each with a weight of a quarter. It starts at 0, because a
- * quiet caller has few retries to learn from, and the first that loses is paid from the start.
+/* Retries that win cost the service little and help a lot; retries that lose are the storm. So the earnings of a
+ * success follow how the latest retries ended: a moving mean with LOST as 1, WON as 0, each with a weight of a quarter.
+ * It starts at 0, because a quiet caller has few retries to learn from, and `start` pays for the first that loses.
  *
- * How many may be lost depends on what they were for. Timeouts and rejections are what overload looks like. Where
+ * How many retries may be lost depends on the failure before them. Timeouts and rejections are signs of overload. Where
  * nearly all of the latest retries followed another failure, half of them may be lost: a bad host behind one address
- * fails as often however often it is asked. Both shares are in one word {retries have won:1, hard:20, lost:20}. */
+ * fails at the same rate, however often it is called. Both means are in one word {retries have won:1, hard:20,
+ * lost:20}.
+ */
 #define LEARN_WEIGHT 4
 #define SHARE_BITS   20u
 #define SHARE_MASK   ((UINT64_C(1) << SHARE_BITS) - 1)
@@ -312,7 +314,7 @@ static uint64_t earned_floor(const struct becalm_budget *b)
     return (word & HAVE_WON) != 0 && lost_in(word) <= rule_hard.few ? 100 : 50;
 }
 
-/* What a success earns: never more than a token, for it is one success. */
+/* The earnings of one success: never more than a token. */
 static uint64_t earned_by_success(const struct becalm_budget *b, const struct becalm_budget_policy *policy)
 {
     uint64_t word = learned(b);
@@ -338,9 +340,9 @@ static void earned_deposit(struct becalm_budget *b, const struct becalm_budget_p
 
 /* ----------------------------------------------------------------------------------------------------------- tokens */
 
-/* `word` is the instant at which the bucket is full again, and every token taken moves it on by what it takes to refill
- * one. So fractions carry over by themselves, and an older now finds the bucket emptier, never fuller. Without a refill
- * it is simply the number of tokens taken. */
+/* `word` is the instant at which the bucket is full again, and every token taken moves it on by the time of one refill.
+ * So fractions carry over by themselves, and an older now finds the bucket emptier, never fuller. Without a refill it
+ * is simply the number of tokens taken. */
 
 static bool tokens_come_back(const struct becalm_budget_policy *policy)
 {
@@ -439,7 +441,7 @@ static bool concurrency_take(struct becalm_budget *b, const struct becalm_budget
     return false;
 }
 
-/* Stops at 0, so that an end whose beginning another budget saw, before a reload, does no harm. */
+/* Stops at 0: after a reload a call may end here that began in the old budget. */
 static void concurrency_leave(struct becalm_budget *b, uint64_t one)
 {
     uint64_t word = word_load(b);
@@ -519,9 +521,10 @@ static bool window_take(struct becalm_budget *b, const struct becalm_budget_poli
 
 /* ------------------------------------------------------------------------------------------------------------- grpc */
 
-/* A failure is an outcome that would be retried, or one with which the server said not to. A refused connection is one
- * too: it is UNAVAILABLE to the application; only what the transport repeats by itself is free, and nobody is told of
- * that. */
+/* A failure is an outcome that would be retried, or with which the server asked not to retry. A refused connection is a
+ * failure, too, because the application sees UNAVAILABLE. gRPC's transparent retries are free, but are not reported
+ * here.
+ */
 static bool grpc_failure(const struct becalm_outcome *outcome)
 {
     if (outcome->stop) {
@@ -603,7 +606,7 @@ void becalm_budget_note(struct becalm_budget *b, const struct becalm_budget_poli
     note(b, policy, at, outcome, retried);
 }
 
-/* What a retry takes from the word, and gives back to it; 0 for kinds that don't spend. */
+/* The price of a retry in units of the word, taken and given back; 0 for kinds that don't spend. */
 static uint64_t price_of(const struct becalm_budget_policy *policy, enum becalm_outcome_kind cause)
 {
     switch (policy->kind) {
@@ -663,7 +666,7 @@ static bool pay(struct becalm_budget *b, const struct becalm_budget_policy *poli
     BECALM_UNREACHABLE();
 }
 
-/* What overload looks like: no answer in time, or turned away. */
+/* The signs of overload: no answer in time, or a rejection. */
 static bool is_hard(enum becalm_outcome_kind cause)
 {
     unsigned hard = BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT) | BECALM_OUTCOME_BIT(BECALM_OUTCOME_LATE) |
@@ -890,7 +893,7 @@ bool becalm_budget_sound(const void *memory, const struct becalm_budget_policy *
 /* ------------------------------------------------------------------------------------------------------------ carry */
 
 /* As in_proportion(), but rounded down, for stocks that are counted in whole units: numbers that change back and forth
- * must not make a unit out of halves. What the fraction's own rounding took away is added again first. */
+ * must not make a unit out of halves. The rounding error of the fraction itself is added again first. */
 static uint64_t units_in_proportion(uint64_t have, uint64_t full, uint64_t of)
 {
     while (full > UINT32_MAX) {
@@ -901,7 +904,7 @@ static uint64_t units_in_proportion(uint64_t have, uint64_t full, uint64_t of)
     return least((uint64_t)((becalm__wide)fraction * of >> 32), of);
 }
 
-/* Kinds that have no stock are as good as full: what they count begins anew in the other budget. */
+/* Kinds without a stock count as full: their counts start at 0 in the other budget. */
 static void fill_of(const struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now,
                     uint64_t *have, uint64_t *full)
 {

@@ -3,8 +3,8 @@
 
 #include "due_internal.h"
 
-/* Relaxed throughout: the word guards no other memory. A note that loses a race against another one is forgotten: what
- * is learned from many answers does not hang on one of them. */
+/* Relaxed throughout: the word guards no other memory. A note that loses a race against another one is dropped: one
+ * answer of many does not matter. */
 
 #define SINCE_SHIFT 24u
 #define SINCE_MASK  UINT64_C(0xfffff)

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* What all kinds of limit share: admission and release, answers in progress, and pacing. limit_slots.c and
- * limit_aimd.c have what moves the limit. */
+/* The common part of all kinds of limit: admission and release, answers in progress, and pacing. limit_slots.c and
+ * limit_aimd.c raise and cut the limit. */
 
 enum {
     LIMIT_MAX = 1000000,
@@ -167,13 +167,13 @@ static inline bool room_has(const struct room *room, uint64_t places)
            (uint64_t)places_in_flight(places) + places_answers(places) < room->places;
 }
 
-/* Takes one place if there is room, or none; *in_flight is how many there are with it. The place is taken first and
- * given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an instant
- * two threads can so refuse each other the one free place; the later one to give back sees it free and tries again, so
- * that never both go away.
+/* Takes one place if there is room, or none; *in_flight is the number of attempts in flight with it. The place is taken
+ * first and given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an
+ * instant two threads can refuse each other the one free place; the later one to give it back sees it free and tries
+ * again, so that one of them gets it.
  *
- * acq_rel, here and in _give: a worker lines up a ticket (gate.waiting) and then tries once more for a place; another
- * gives its place back and then looks who waits. The two meet in `places`: either the first finds the place or the
+ * acq_rel, here and in _give: one worker queues a ticket (gate.waiting) and then tries once more for a place; another
+ * gives its place back and then checks whether a call waits. Both use `places`: either the first finds the place or the
  * second finds the ticket. */
 static bool place_take(struct becalm_limit *limit, const struct room *room, uint32_t *in_flight)
 {

@@ -9,14 +9,14 @@
  * writes the units; others only add the bit. */
 #define ANSWERED  UINT64_C(1)
 #define WELL_BITS 1u
-#define AWAY_PART 16 /* of what hangs in a service that went away: so many ask in the end whether it is back */
+#define AWAY_PART \
+    16 /* of the hung attempts in a service that went away: this share may finally probe whether it is back */
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
-/* What is usual: how long successes take, and which share of the attempts times out, in the word `usual`. Both are
- * means over time: of all attempts that end within a quarter of a timeout one counts, and for a 64th. So the second in
- * which a service gets too much to do moves them as little with a thousand calls as with ten. The thread that moves
- * `seen_at` writes the word. */
+/* The usual latency of successes, and the usual share of timeouts, in the word `usual`. Both are means over time: in
+ * each quarter of a timeout one attempt counts, with a weight of 1/64. So one second of overload moves them as little
+ * with a thousand calls as with ten. The thread that moves `seen_at` writes the word. */
 #define USUAL_SAMPLES_BITS 8
 #define USUAL_SHARE_BITS   20
 #define USUAL_SAMPLES      64 /* a sample's weight is one in so many, or in as many as there are yet */
@@ -54,7 +54,7 @@ static uint64_t mean_move(uint64_t mean, uint64_t value, uint64_t samples)
     return value > mean ? mean + (value - mean) / samples : mean - (mean - value) / samples;
 }
 
-/* Was the limit cut, and has not come back to what went well? What a service does then is not what is usual. */
+/* Was the limit cut, and is it still below `well`? Then the service's behaviour is not the usual one. */
 static bool is_below_well(const struct becalm_limit *limit)
 {
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
@@ -126,7 +126,7 @@ static bool ends_silence(const struct becalm_limit *limit, becalm_ns now, const 
            slot->sent_at > atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed);
 }
 
-/* Back to what was in use before the cuts, at once. */
+/* Back to the limit in use before the cuts, at once. */
 BECALM__COLD static void units_restore(struct becalm_limit *limit)
 {
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
@@ -175,8 +175,8 @@ static void series_answer(struct becalm_limit *limit, const struct becalm_slot *
     }
 }
 
-/* Before a cut; does it begin a series? What timed out says how many it was sent among: when a burst's tail times out,
- * the rest is long gone. */
+/* Before a cut: does it begin a series? The attempt that timed out knows how many were in flight when it was sent: when
+ * the tail of a burst times out, the others are long gone. */
 static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
@@ -189,8 +189,8 @@ static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slo
     return true;
 }
 
-/* One slot more for each quick answer up to what went well before, and before the first cut for any answer; else 1/L of
- * a slot, but at least one unit. In an overload answers are not quick. */
+/* One slot more for each quick answer up to `well`, and before the first cut for any answer; else 1/L of a slot, but at
+ * least one unit. In an overload answers are not quick. */
 static uint64_t growth(uint64_t units, uint64_t well, bool quick)
 {
     uint64_t per = UNITS_PER_SLOT;
@@ -229,9 +229,9 @@ static void success_note(struct becalm_limit *limit, const struct becalm_limit_p
     units_grow(limit, policy, slot, quick);
 }
 
-/* Did the silence begin abruptly? A service that gets too much to do is slower and slower first: in a queue what was
- * sent latest of all that succeeded waited longest, nearly for its whole timeout. If that one took half of it at most,
- * the service did not queue: it went away. */
+/* Did answers end abruptly? An overloaded service gets slower and slower first: in a queue, of all attempts that
+ * succeeded the one sent latest waited longest, nearly for its whole timeout. If that one took at most half of it, the
+ * service did not queue: it went away. */
 static bool silence_is_abrupt(const struct becalm_limit *limit, becalm_ns timeout)
 {
     return atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed) != 0 &&
@@ -258,8 +258,10 @@ static bool away_begin(struct becalm_limit *limit, becalm_ns now)
     return true;
 }
 
-/* Each timeout lets some more ask whether the service is back: one slot at first, and a sixteenth of what hung
- * after a timeout. That is less than a sixteenth of the usual load, since each takes its whole timeout. */
+/* Each timeout admits some more attempts that probe whether the service is back: one slot at first, up to a sixteenth
+ * of the hung attempts after a timeout. That is less than a sixteenth of the usual load, since each takes its whole
+ * timeout.
+ */
 static void away_ask(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
 {
     uint64_t most = atomic_load_explicit(&limit->away_units, memory_order_relaxed);
@@ -298,8 +300,8 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
 }
 
 /* Cuts that such timeouts led to are undone, as TCP undoes those of a retransmission that was not needed (RFC 3522):
- * the limit is what it was before any of them. What was in use before the cuts would not do. An overdue attempt holds
- * no slot, so that far fewer seemed to be in use than there were. */
+ * the limit is what it was before any of them. `well` would be too low: an overdue attempt holds no slot, so that far
+ * fewer slots seemed to be in use than there were. */
 BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                                     const struct becalm_slot *slot)
 {

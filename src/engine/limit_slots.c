@@ -59,7 +59,7 @@ static void evidence_restart(struct evidence *e)
     e->late = 0;
 }
 
-/* One note, with what the rules need to know of it. */
+/* One note, with the values that the rules need. */
 struct sample {
     enum becalm_evidence kind;
     becalm_ns now;
@@ -74,7 +74,7 @@ struct sample {
 
 enum ruling { RULING_NONE, RULING_HALVE, RULING_CUT, RULING_UNDO, RULING_NATURAL };
 
-/* What one note led to. */
+/* The consequence of one note. */
 struct judgement {
     enum ruling ruling;
     bool counted;      /* among the notes of its epoch */
@@ -133,7 +133,7 @@ static void rows_clear(struct becalm_limit *limit)
     }
 }
 
-/* Did answers take about as long when far fewer were in flight? `mean` is what they take now. */
+/* Did answers take about as long when far fewer were in flight? `mean` is their present latency. */
 static bool is_natural(const struct becalm_limit *limit, const struct sample *s, uint64_t mean)
 {
     struct row all = {.sum = 0};
@@ -146,8 +146,8 @@ static bool is_natural(const struct becalm_limit *limit, const struct sample *s,
     return all.notes >= NATURAL_NOTES && 4 * all.slow >= 3 * all.notes && 3 * (all.sum / all.notes) >= 2 * mean;
 }
 
-/* Nothing that matters would change: the state is what a healthy service makes it, and this note is one more of the
- * same. One note below HALVE_AT is where such a state rests; 41 slow answers move it from there, 40 after a halving. */
+/* Would this note change nothing that matters? The state is that of a healthy service, and this note is one more of the
+ * same. Such a state stays one note below HALVE_AT; 41 slow answers make a cut from there, 40 after a halving. */
 static inline bool sample_is_calm(const struct becalm_limit *limit, const struct sample *s)
 {
     if (s->bad) {
@@ -250,9 +250,9 @@ static void latency_halve(struct becalm_limit *limit, uint64_t latency)
     }
 }
 
-/* How many were in use, by what is in flight now and by what was when the slow one was sent, in whole rows: if callers
- * have stopped since, only the longest answers are left, and how few these are says nothing. Late ones have left
- * ghosts, which a row counts: then only what is in flight is known. */
+/* How many slots were in use: by the number in flight now, and by the number when the slow attempt was sent, in whole
+ * rows. If callers have stopped since, only the longest answers are left, and their small number says nothing. Late
+ * answers have left ghosts, which a row counts: then only the number in flight now is reliable. */
 static uint64_t slots_used(const struct becalm_limit *limit, const struct sample *s, const struct judgement *j)
 {
     uint64_t now = becalm__in_flight_with(limit);
@@ -260,8 +260,8 @@ static uint64_t slots_used(const struct becalm_limit *limit, const struct sample
     return j->answers && sent > now ? sent : now;
 }
 
-/* The first cut of a series has nothing to compare itself with, so the latency is kept from the second one on, together
- * with the limit of two cuts ago: what an undo goes back to. */
+/* The first cut of a series has nothing to compare with, so the latency is kept from the second one on, together with
+ * the limit of two cuts ago, to which an undo goes back. */
 static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s,
                           const struct judgement *j)
 {
@@ -349,8 +349,8 @@ static void evidence_drop(struct becalm_limit *limit)
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);
 }
 
-/* Was it sent before the last two cuts? These were for all that was in flight, and its timeout is no news: with a long
- * timeout what one hang has left would cut to one slot, twice a second, when all is well again. */
+/* Was it sent before the last two cuts? These were for everything in flight, and its timeout is no news: with a long
+ * timeout, the attempts left over from one hang would cut to one slot, twice a second, when all is well again. */
 static bool is_of_a_cut_flight(const struct becalm_limit *limit, const struct sample *s)
 {
     return s->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);

@@ -6,7 +6,7 @@
 #define LINE      64u
 #define SLICES    10u
 #define ASKED_MAX 64u     /* others that a host is compared with: reading a window takes a moment */
-#define TIMES_MAX 100000u /* far beyond what max_ejection lets through; keeps the product small */
+#define TIMES_MAX 100000u /* far beyond max_ejection; keeps the product small */
 #define WORD_BITS 64u
 #define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
 
@@ -289,8 +289,9 @@ void becalm_hosts_sent(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
     }
 }
 
-/* Does it fail at least twice as often as the others that are in, together? Else it is not this host: what all share,
- * its ejection would only make worse, since the rest gets its load. Of many others the next in the list will do. */
+/* Does it fail at least twice as often as all other hosts that are in, together? Otherwise this host is not the cause:
+ * its ejection would only make a common problem worse, because the rest gets its load. Of many other hosts only the
+ * next in the list are compared. */
 static bool worse_than_others(const struct becalm_hosts *hosts, const struct becalm_host *h, uint64_t results,
                               uint64_t failed, becalm_ns now)
 {
@@ -310,7 +311,7 @@ static bool worse_than_others(const struct becalm_hosts *hosts, const struct bec
     return failed * others >= 2 * others_failed * results;
 }
 
-/* Is the host bad enough to go? Both rules look at what has been noted up to now. */
+/* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
 static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_host *h,
                           const struct becalm_outlier_policy *policy, becalm_ns now)
 {
@@ -452,7 +453,7 @@ static void host_unproven(struct becalm_host *h, becalm_ns now)
     }
 }
 
-/* What the outcome says about its host, marks considered. */
+/* The health of the host by this outcome, including marks. */
 static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
 {
     enum becalm_health health = becalm_outcome_traits(outcome->kind)->health;
@@ -468,8 +469,8 @@ static enum becalm_health outcome_health(const struct becalm_outcome *outcome)
     return health;
 }
 
-/* How long the host wants no retries from any caller; 0: it did not say. What it said to one caller alone stays that
- * call's: else a service with a limit for each client would end all callers' retries with each 429. */
+/* How long the host wants no retries from any caller; 0: it did not say. A hint for one client applies to that call
+ * alone: otherwise a service with a limit per client would end the retries of all clients with each 429. */
 static becalm_ns outcome_quiet(const struct becalm_outcome *outcome)
 {
     bool may_ask = outcome->kind == BECALM_OUTCOME_RATE_LIMITED || outcome->kind == BECALM_OUTCOME_REJECTED;

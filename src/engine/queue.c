@@ -203,8 +203,8 @@ uint32_t becalm_queue_held(const struct becalm_queue *queue, const struct becalm
     return held;
 }
 
-/* Of these lines, as bits, the one of the flow that has most in line over all workers, if that is more than so many;
- * of several the one whose first call has waited longest. BECALM_FLOWS: there is none. */
+/* Of these lines, as bits, the line of the flow with the most waiting calls over all workers, if that is more than so
+ * many; of several the line whose first call has waited longest. BECALM_FLOWS: there is none. */
 static uint32_t longest_of(const struct becalm_queue *queue, uint64_t lines, uint32_t more_than)
 {
     uint32_t longest = BECALM_FLOWS;
@@ -362,7 +362,7 @@ static uint32_t others_before(const struct becalm_queue *queue, uint32_t number,
     return count;
 }
 
-/* Do the others take what is left to them? A worker that stands still must not hold up the gate. */
+/* Do the other workers use the slots that are left to them? A worker that stands still must not hold up the gate. */
 static bool others_move(struct becalm_queue *queue, becalm_ns now)
 {
     uint64_t others = atomic_load_explicit(&queue->gate->served, memory_order_relaxed) - queue->served;
@@ -373,7 +373,8 @@ static bool others_move(struct becalm_queue *queue, becalm_ns now)
     return becalm_ns_since(now, queue->since) <= STUCK;
 }
 
-/* A slot is taken for the first one of this line. Do others come before it, for whom there is no other slot? */
+/* A slot is taken for the first call of this line. Are there calls of other workers that come before it, and no other
+ * slot for them? */
 static bool must_yield(struct becalm_queue *queue, const struct becalm_limit_policy *policy, uint32_t number,
                        const struct becalm_moment *at)
 {
@@ -395,9 +396,9 @@ static bool stands_too_long(becalm_ns queued_at, const struct becalm_gate_policy
     return becalm_ns_since(now, queued_at) > policy->target_wait;
 }
 
-/* What a client has brought lately: its calls in line, over all workers, and those that CoDel has dropped here, which
- * count half with each interval. Without the dropped ones the loudest client would look like any other as soon as its
- * line is cut. */
+/* How many calls a client has brought lately: those in the queue, over all workers, and those that CoDel has dropped
+ * here, which count half with each interval. Without the dropped calls the loudest client would look like any other as
+ * soon as its line is cut. */
 static uint32_t brought_by(const struct becalm_queue *queue, uint32_t number, uint64_t interval)
 {
     const struct becalm_line *line = &queue->line[number];
@@ -435,8 +436,8 @@ static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const 
     return longest == BECALM_FLOWS ? NULL : queue->line[longest].first;
 }
 
-/* Short bursts are what a queue is for: CoDel acts only on one that has stood for an interval, and is not short. It
- * counts over all clients, but a client with less than the others is not the cause. */
+/* A queue exists to absorb short bursts: CoDel acts only on a queue that has been non-empty for an interval, and is not
+ * short. It counts over all clients, but a client with fewer calls than the others is not the cause. */
 static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                          becalm_ns now, const struct becalm_ticket *ticket)
 {
@@ -465,7 +466,7 @@ static becalm_ns longest_wait(const struct becalm_ticket *ticket, const struct b
     return calm ? becalm_ns_max(patience, policy->calm_wait) : patience;
 }
 
-/* What is to be done with the first one of the line whose turn it is: in its stead CoDel may drop another one. */
+/* The verdict on the first call of the line whose turn it is; instead of it CoDel may drop a call of another line. */
 static struct becalm_ticket *ticket_judge(struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
                                           becalm_ns now)
 {
@@ -496,8 +497,8 @@ static struct becalm_ticket *no_ticket(struct becalm_queue *queue)
 }
 
 /* The slot comes first: without one no call is judged, and a call whose time is over before then is removed by its
- * own timer. It also comes before the question of whose turn it is: taking a slot and giving it back makes sure that
- * a thread that frees a slot sees the calls that wait here. */
+ * own timer. It also comes before the choice of the line: taking a slot and giving it back makes sure that a thread
+ * that frees a slot sees the calls that wait here. */
 struct becalm_ticket *becalm_queue_next(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                         const struct becalm_limit_policy *limit_policy, const struct becalm_moment *at)
 {

@@ -125,7 +125,7 @@ static becalm_ns span_of(uint64_t fill)
     return becalm_ns_max(BECALM_S, interval_of(fill));
 }
 
-/* A send at `now` moves full_at on by one interval; what then lies beyond a whole bucket is how long it has to wait. */
+/* A send at `now` moves full_at on by one interval; the time beyond a full bucket is how long the send has to wait. */
 static becalm_ns pushed(becalm_ns full_at, becalm_ns now, uint64_t fill)
 {
     return becalm_ns_after(becalm_ns_max(full_at, now), interval_of(fill));
@@ -213,7 +213,7 @@ void becalm_rate_give(struct becalm_rate *rate, becalm_ns now)
 
 /* ------------------------------------------------------------------------------------------------------------ notes */
 
-/* Never more than twice what was measured: an idle caller earns no right to a burst. */
+/* Never more than twice the measured rate: an idle caller earns no right to a burst. */
 static uint64_t fill_of(uint64_t wanted, uint64_t measured)
 {
     uint64_t fill = at_most(at_most(wanted, 2 * measured), FILL_MAX);

@@ -115,8 +115,8 @@ void becalm_restart_refused(struct becalm_restart *restart, const struct becalm_
             return;
         }
     }
-    /* This one host was asked just now. What is known of others is older, and one of them may be back: it is asked at
-     * once, the one behind this first. */
+    /* This host has refused just now. The refusals of other hosts are older, and one of them may be back: they are
+     * probed at once, beginning with the next in the list. */
     word_set(&restart->turn, (uint64_t)number + 1);
     word_set(&restart->probe_at, restart->hosts > 1 ? now : becalm_ns_after(now, BECALM_RESTART_PROBE));
     word_swap(&restart->down_since, 0, becalm_ns_max(1, now));

@@ -50,7 +50,7 @@ static uint32_t bucket_middle(uint32_t bucket)
 /* ---- generations ---- */
 
 /* turn = {number of the present span, 2 bits}. While one of the bits is set, the thread that turned the sketch is
- * emptying what they name. No thread waits for that: others drop their notes, and read what is not being emptied. */
+ * emptying that generation. No thread waits for that: others drop their notes, and read the other generation. */
 #define EMPTYING_ONE  UINT64_C(1) /* the present generation */
 #define EMPTYING_BOTH UINT64_C(2) /* and the one before */
 #define TURN_BITS     2u
@@ -68,7 +68,7 @@ static void generation_empty(struct becalm_sketch *s, uint64_t span)
     }
 }
 
-/* Begins the span of the clock, unless another thread does. Returns what `turn` is now. */
+/* Begins the span of the clock, unless another thread does. Returns the present value of `turn`. */
 static uint64_t sketch_turn(struct becalm_sketch *s, uint64_t turn, uint64_t span)
 {
     bool one = span == (turn >> TURN_BITS) + 1; /* else the generation before is stale, too */
@@ -195,7 +195,7 @@ static becalm_ns cached(struct becalm_sketch *s, _Atomic(uint64_t) *cache, becal
 {
     uint64_t refresh = now / BECALM_SKETCH_REFRESH; /* 32 bits last for 34 years; then every call is a refresh */
     uint64_t word = atomic_load_explicit(cache, memory_order_relaxed);
-    if (word >> 32 < refresh || (uint32_t)word == 0) { /* an older now is content with what a newer one has found */
+    if (word >> 32 < refresh || (uint32_t)word == 0) { /* an older now uses the quantile that a newer one has cached */
         word = refresh << 32 | quantile_of(s, now, ppm);
         atomic_store_explicit(cache, word, memory_order_relaxed);
     }

@@ -163,7 +163,7 @@ static inline void budgets_end(const struct becalm_call *call)
     }
 }
 
-/* Gives back what was taken for an attempt that is not sent now. */
+/* Gives back the slot and permit of an attempt that is not sent now. */
 BECALM__COLD static void unsent_give(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -180,7 +180,7 @@ BECALM__COLD static void unsent_give(struct step *s)
     becalm__call_place_free(s, &call->ticket.slot);
 }
 
-/* What the answer to the caller carries if it is not a success. */
+/* The mark and Retry-After of an answer that is not a success. */
 BECALM__COLD static void action_advise(struct step *s, enum becalm_reason why)
 {
     const struct becalm_call *call = s->call;
@@ -332,7 +332,8 @@ static inline void late_keep(struct step *s)
     }
 }
 
-/* FLYING: the head of an answer whose end will tell how it went. It is passed on, and no statistic counts it yet. */
+/* FLYING: a provisional head: only the end of the answer says whether it succeeded. It is passed on, and no statistic
+ * counts it yet. */
 BECALM__COLD static void head_provisional(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_live *live = &s->call->slot[slot];
@@ -487,8 +488,8 @@ static inline void head_event(struct step *s, const struct becalm_event *event)
     head_any(s, event->slot, &event->outcome);
 }
 
-/* FLYING: this attempt's time is over, and it is still in the driver's line for a connection. It was none; what it
- * would have cost comes back. */
+/* FLYING: this attempt's time is over, and it still waits in the driver's pool for a connection. It does not count, and
+ * its price is refunded. */
 BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
@@ -511,11 +512,11 @@ BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 
 #define OVERDUE_LOOK BECALM_S
 
-/* When another one may be sent beside an attempt that is overdue. Only beside a call's first: what a retry has paid is
- * held by the call until that retry is over. And only where few are overdue: a service that has too much to do is not
- * helped by more of it, also if what comes last is answered first there. The layers of a chain find out in the same
- * moment, and each would ask all the layers below again: so each but the first waits for a time of its own, in which
- * another one may bring the answer, and none does it for what is a retry already. */
+/* When a second attempt may be sent beside an overdue one. Only beside a call's first attempt, because the call holds
+ * the price of a retry until that retry is over. And only where few attempts are overdue: more attempts do not help an
+ * overloaded service, even if it answers the latest first. The layers of a chain notice at the same moment, and each
+ * would send second attempts through all layers below. So each layer but the first waits for a random time, in which
+ * another layer may bring the answer, and no layer does it for a request that is a retry already. */
 static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
@@ -541,9 +542,9 @@ BECALM__COLD static void become_overdue(struct step *s, uint32_t slot)
     becalm__attempt_overdue(s, slot);
 }
 
-/* Is an overdue attempt given up? Not while the service answers others: then it is only slow. With an open breaker it
- * has as much time again, in which a service that has become slow shows that it is not gone; and what tries that for
- * the breaker has all there is, since one call must find out. */
+/* Is an overdue attempt given up? Not while the service answers other calls: then it is only slow. With an open breaker
+ * it has the same time once more, in which a service that has become slow shows that it is not gone. An attempt that is
+ * the breaker's probe has until the deadline, since one call must find out. */
 static bool gives_up(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
@@ -600,7 +601,7 @@ static void time_out(struct step *s)
     }
 }
 
-/* FLYING: what has become slow counts as slow now. */
+/* FLYING: a call that has become slow counts as slow now. */
 static void slow_down(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -667,9 +668,8 @@ BECALM__COLD static void timer(struct step *s)
     }
 }
 
-/* The caller has closed its side only, or is gone: the two look the same. What was asked for is done, and not done
- * again.
- */
+/* The caller has closed only its sending side, or is gone: the two look the same. Its call is completed, but not
+ * retried. */
 BECALM__COLD static void leave(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -748,7 +748,7 @@ static void action_clear(struct becalm_action *action)
     action->wake_at = BECALM_NEVER;
 }
 
-/* The driver has the lock of the lines. What the call waits for may have come meanwhile: it asks once more. */
+/* The driver has the lock of the queues. A slot or host may have come free meanwhile: the call tries once more. */
 BECALM__COLD static void line_up(struct step *s)
 {
     s->locked = true;

@@ -102,9 +102,9 @@ BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
     return true;
 }
 
-/* The breaker is open, because the callee went away and all that was sent to it hangs: there every call would wait for
- * its whole timeout, so that it may wait for the next probe as well as for one that is under way. Where a callee
- * answers with errors, or has too much to do, nobody waits. */
+/* Is the breaker open because the service went away, and all attempts to it hang? Without a breaker every call would
+ * wait there for its whole timeout, so a call may wait for the next probe, too, not only for one in flight. If the
+ * service answers with errors, or is overloaded, no call waits. */
 static bool next_probe_may_tell(const struct step *s)
 {
     const struct becalm_target *target = s->call->target;
@@ -113,8 +113,8 @@ static bool next_probe_may_tell(const struct step *s)
            becalm__aimd_hangs(target->limit, becalm__call_timeout(s->call));
 }
 
-/* The breaker has refused. Is its probe under way, whose answer this call may wait for, or has another thread moved it
- * since, so that it would not refuse any more? */
+/* The breaker has refused. Is its probe in flight, so that this call may wait for the answer, or has another thread
+ * changed its state since, so that it would not refuse any more? */
 static bool probe_may_tell(const struct step *s)
 {
     const struct becalm_breaker *breaker = s->call->target->breaker;
@@ -153,8 +153,8 @@ BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate
     return false;
 }
 
-/* A time that was learned is two to four times what answers usually take, so that a quarter of it, beyond which a gate
- * takes them for slow, would be a usual one. One that is at its least is longer than that, and so is what was written.
+/* A learned timeout is two to four times the usual latency, so a quarter of it, beyond which a gate counts answers as
+ * slow, could be a usual latency. A learned timeout at its minimum is longer than that, and so is one from the policy.
  */
 static inline becalm_ns timeout_judged(const struct becalm_call *call)
 {

@@ -6,7 +6,7 @@
 #include "engine/limit_internal.h"
 #include "engine/mark_internal.h"
 
-/* Without hedging the sketch only serves "what does an attempt typically take", so a part of the attempts will do. */
+/* Without hedging the sketch is only used for the typical latency, so a sample of the attempts is enough. */
 #define SAMPLE_ALL_BELOW 64u
 #define SAMPLE_PPM       62500u
 
@@ -236,7 +236,7 @@ void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge)
 }
 
 /* The latency sketch takes first attempts: those that were answered or timed out, and losers of a hedge at their age.
- * Without the losers the quantile would only ever see what was faster than it. */
+ * Without the losers the quantile would only ever see attempts that were faster than it. */
 static inline void sketch_note(struct step *s, const struct becalm_live *live, bool answered)
 {
     struct becalm_sketch *sketch = s->call->target->sketch;
@@ -354,9 +354,9 @@ BECALM__OUTLINE static void permit_note(struct step *s, struct becalm_live *live
     becalm__call_report(s, &live->permit);
 }
 
-/* Was what is overdue no more than a guess, or an answer as slow as this one usual? Only where nothing quicker has been
- * learned, before the send or since: what is later than good answers usually are is another matter. Then the service is
- * not what it was, and the timeout stands. */
+/* Was the overdue time only a guess, or is an answer as slow as this one usual? True only where nothing quicker has
+ * been learned, before the send or since. If good answers are usually quicker, the service has become slow, and the
+ * timeout stands. */
 static bool was_too_soon(const struct becalm_call *call, const struct becalm_live *live)
 {
     return live->overdue && live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
@@ -414,8 +414,8 @@ BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
     }
 }
 
-/* A caller that gives up after its request was sent says how long it waited in vain; the loser of a hedge, an upload
- * that is cut and what was never sent say nothing. */
+/* A caller that gives up after its request was sent is evidence by the time that it waited; the loser of a hedge, an
+ * upload that is cut and an attempt that was never sent are none. */
 static inline enum becalm_evidence evidence_of(const struct becalm_call *call, const struct becalm_live *live,
                                                enum becalm_outcome_kind kind)
 {

@@ -8,7 +8,7 @@ static enum becalm_restart_state state_of(const struct step *s)
     return becalm_restart_peek(s->call->target->restart, s->call->policy->attempt_timeout, s->now);
 }
 
-/* How many calls may be parked: what the gate's queue leaves of max_queue. */
+/* How many calls may be parked: max_queue without the calls that wait in the gate. */
 static uint64_t room_of(const struct becalm_call *call)
 {
     const struct becalm_gate *gate = call->target->gate;
@@ -134,7 +134,7 @@ BECALM__COLD bool becalm__call_refused(struct step *s, uint32_t slot, const stru
     return true;
 }
 
-/* Sends what was parked: a first attempt passes limit and gate once more, a retry or hedge is sent as paid. */
+/* Sends a parked call: a first attempt passes limit and gate once more, a retry or hedge is already paid. */
 static void go(struct step *s)
 {
     struct becalm_call *call = s->call;

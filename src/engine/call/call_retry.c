@@ -59,7 +59,7 @@ static bool breaker_allows_retry(struct step *s)
     return false;
 }
 
-/* What the target and the state of the call say. */
+/* The checks of the target and the call's state. */
 static enum becalm_reason state_allows(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
@@ -116,8 +116,8 @@ static void wait_for_host(struct step *s, struct becalm_wait *wait)
     }
 }
 
-/* Nothing was sent, and there is a host that this call has not tried, that is not ejected and did not ask for quiet:
- * backoff would spare nobody. An ejected one is no way out, also while ejection is ignored because too many are. */
+/* Nothing was sent, and there is a host that this call has not tried, that is not ejected and has sent no Retry-After:
+ * backoff would protect no host. An ejected host does not count, not even while ejections are ignored. */
 static bool leaves_at_once(struct step *s, const struct becalm_outcome *outcome)
 {
     struct becalm_call *call = s->call;
@@ -160,10 +160,10 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
     }
 }
 
-/* A backoff that does not fit into what is left is drawn anew from what does fit, while an answer and a quarter more
- * have time after it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The remainder of a wait
- * is spread as the wait was. What a server or the rate asked for is not ours to shorten; and as long as an attempt's
- * usual time is unknown, it is unknown what fits. */
+/* A backoff that does not fit into the time left is shortened, if there is time for 1.25 times a typical answer after
+ * it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The remainder of the wait is spread as
+ * the wait was. A wait that a server or the rate asked for is never shortened; and while the typical time is unknown,
+ * it is unknown what fits. */
 static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical)
 {
     const struct becalm_call *call = s->call;
@@ -175,7 +175,7 @@ static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical
     }
 }
 
-/* A budget of a call, and what goes with it. */
+/* A budget of a call, with its policy, spend and losses. */
 struct level {
     struct becalm_budget *budget;
     const struct becalm_budget_policy *policy;
@@ -205,7 +205,7 @@ static bool budget_take(struct step *s, const struct level *level, enum becalm_o
     return true;
 }
 
-/* Pays from both levels, and from what all instances share; or from none. */
+/* Pays from both levels, and from the shared budget; or from none of them. */
 static bool budgets_take(struct step *s, enum becalm_outcome_kind cause)
 {
     struct becalm_call *call = s->call;
@@ -371,7 +371,7 @@ static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_out
 {
     struct becalm_call *call = s->call;
     bool others = (call->live & ~(1u << slot)) != 0;
-    /* An attempt that hangs until its timeout is what hedges are for: it never ends the others. */
+    /* Hedges exist for attempts that hang until their timeout: such a timeout never ends the other attempts. */
     bool fatal = outcome->kind != BECALM_OUTCOME_TIMED_OUT &&
                  (call->policy->hedge.non_fatal & BECALM_OUTCOME_BIT(outcome->kind)) == 0;
     if (outcome->delivered || fatal) {
@@ -398,7 +398,7 @@ static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_out
 
 bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
 {
-    becalm__call_explain(s, 0, 0); /* what was refused before is not the reason now */
+    becalm__call_explain(s, 0, 0); /* an earlier refusal is not the reason now */
     if (outcome->kind == BECALM_OUTCOME_CANCELLED) {
         *why = s->cut ? BECALM_WHY_DEADLINE : BECALM_WHY_CANCELLED; /* no caller waits for a retry any more */
         return false;
@@ -416,7 +416,7 @@ bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outco
     return *why == BECALM_WHY_OK;
 }
 
-/* The wait is over, but the world may have changed meanwhile. OK: the attempt holds what it needs, send. */
+/* The wait is over, but the state may have changed meanwhile. OK: the attempt holds its slot and permit, send. */
 static enum becalm_reason resend_allowed(struct step *s, struct becalm_live *live)
 {
     struct becalm_call *call = s->call;
@@ -476,7 +476,7 @@ BECALM__COLD void becalm__call_beside(struct step *s)
     uint32_t slot = (uint32_t)__builtin_ctz(call->live);
     bool sent = (s->action->flags & BECALM_DO_SEND) != 0;
     if (sent || becalm__call_hedges(call) || beside_take(s, slot) != BECALM_WHY_OK) {
-        becalm__call_explain(s, 0, 0); /* it goes on, and what was refused is no reason yet */
+        becalm__call_explain(s, 0, 0); /* it goes on, and the refusal is no reason yet */
         return;
     }
     uint32_t next = becalm__attempt_slot(call);
@@ -497,7 +497,7 @@ void becalm__call_resend(struct step *s)
 {
     struct becalm_call *call = s->call;
     if (!becalm__call_has_host(call->target) && becalm__call_park(s)) {
-        return; /* what it paid stays paid */
+        return; /* its price stays paid */
     }
     uint32_t slot = becalm__attempt_slot(call);
     enum becalm_reason why = resend_allowed(s, becalm__attempt_ready(call, slot));

@@ -11,14 +11,14 @@
 #define FLOOR_MAX 100000000u
 
 #define LATE       (200 * BECALM_MS) /* an answer that takes so long */
-#define PACE_FOR   BECALM_S          /* for so long the pace remembers what was granted */
+#define PACE_FOR   BECALM_S          /* the time over which the pace is averaged */
 #define PACE_MAX   (BECALM_LEASE_LEVEL_MAX * UINT64_C(1000))
 #define PACE_AHEAD (100 * BECALM_MS) /* so much of it is let out at once */
 
-/* Orders are relaxed throughout: no word here guards other memory. What one thread does for the others is to add to
- * `left`, and a retry that is there is as good as any other. */
+/* Orders are relaxed throughout: no word here guards other memory. Threads only add retries to `left` for each other,
+ * and all retries are alike. */
 
-/* What one thread counts. */
+/* The counts of one thread. */
 struct cell {
     BECALM_ATOMIC(uint64_t) first;
     BECALM_ATOMIC(uint64_t) refused;
@@ -193,7 +193,7 @@ static void left_add(struct becalm_lease *lease, uint64_t retries)
     atomic_fetch_add_explicit(&lease->left, retries, memory_order_relaxed);
 }
 
-/* Takes back what is not spent, down to `keep`. Returns how many that were. */
+/* Takes back unspent retries, down to `keep`. Returns how many. */
 static uint64_t left_cut(struct becalm_lease *lease, uint64_t keep)
 {
     uint64_t left = becalm_lease_left(lease);
@@ -205,8 +205,8 @@ static uint64_t left_cut(struct becalm_lease *lease, uint64_t keep)
     return cut;
 }
 
-/* Gives back to the store what is above `keep`, first of all what was not let out. A retry that was its own, and given
- * back after a lease had begun, may be among it: the store takes no more than it has granted. */
+/* Returns retries above `keep` to the store, first those that are held back. A retry of its own share that was given
+ * back after a lease had begun may be among them: the store takes no more than it has granted. */
 static void left_return(struct becalm_lease *lease, uint64_t keep)
 {
     struct becalm_lease_request *last = &lease->last;
@@ -215,8 +215,8 @@ static void left_return(struct becalm_lease *lease, uint64_t keep)
     last->returned += cut < last->granted - last->returned ? cut : last->granted - last->returned;
 }
 
-/* Lets out of what was granted late what its pace, and an eighth of that more, has been since it did so last; and at
- * least a fifth of it if `some`, since the pace of who begins to fail says nothing. */
+/* Releases retries that were granted late: 9/8 of the pace for the time since the last release; and at least a fifth of
+ * them if `some`, because the pace of an instance that begins to fail says nothing. */
 static void back_let(struct becalm_lease *lease, becalm_ns now, bool some)
 {
     uint64_t pace = lease->pace + lease->pace / 8;
@@ -224,7 +224,7 @@ static void back_let(struct becalm_lease *lease, becalm_ns now, bool some)
     passed = passed < PACE_FOR ? passed : PACE_FOR;
     uint64_t most = pace * (passed / BECALM_US) / 1000; /* millionths of a retry */
     uint64_t out = most / BECALM__LEASE_TOKEN;
-    /* What is less than a whole retry is let out the next time. */
+    /* A fraction of a retry is released the next time. */
     lease->let_at = pace == 0 ? now : now - (most - out * BECALM__LEASE_TOKEN) * 1000 / pace * BECALM_US;
     uint64_t fifth = pace < 1000 ? (lease->back + 4) / 5 : lease->back / 5;
     out = some && fifth > out ? fifth : out;
@@ -233,8 +233,10 @@ static void back_let(struct becalm_lease *lease, becalm_ns now, bool some)
     left_add(lease, out);
 }
 
-/* Retries were granted. Those of an answer that was late are let out at the pace of the answers before, and so are all
- * after it until none is kept back: else what was on its way would come out in one second when answers are in time. */
+/* Retries were granted. Those of a late answer are released at the pace of the answers before, and so are all later
+ * ones until none is held back: otherwise all retries on their way would be spent in one second when answers are quick
+ * again.
+ */
 static void granted_take(struct becalm_lease *lease, becalm_ns now, uint64_t granted)
 {
     bool late = becalm_ns_since(now, lease->asked_at) >= LATE;
@@ -261,7 +263,7 @@ static void granted_take(struct becalm_lease *lease, becalm_ns now, uint64_t gra
 
 #define WANTED_FOR (2 * BECALM_S) /* one call a second wants its retry a second after it was refused the last */
 
-/* What happened since the last look. */
+/* What was counted since the last check. */
 struct lately {
     uint64_t first;
     uint64_t wanted; /* retries, paid for or refused */
@@ -269,7 +271,7 @@ struct lately {
 
 static uint64_t moved(uint64_t *seen, uint64_t now)
 {
-    uint64_t more = now > *seen ? now - *seen : 0; /* what is given back makes the count of those taken fall */
+    uint64_t more = now > *seen ? now - *seen : 0; /* a retry that is given back lowers the count of taken ones */
     *seen = now;
     return more;
 }
@@ -304,8 +306,8 @@ static bool has_turn(const struct becalm_lease *lease, becalm_ns now)
     return alone || live <= lease->room || becalm_rand_below(becalm_rand_next(&state), live) < lease->room;
 }
 
-/* How many retries it should hold until the next answer: what it earns itself in such a time, so that the first
- * failures are not refused; twice of what was wanted since the last look; what was wanted in one of the last looks;
+/* How many retries it should hold until the next answer: as many as its own calls earn in that time, so that the first
+ * failures are not refused; twice the number wanted since the last check; the number wanted in one of the last checks;
  * and one, if there is one for every instance. */
 static uint64_t level_of(const struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
                          const struct lately *lately)
@@ -333,11 +335,11 @@ static void own_earn(struct becalm_lease *lease, const struct becalm_lease_polic
     becalm__lease_pot_earn(&lease->own, &terms, now / BECALM_MS, first, 0);
 }
 
-/* Without a lease its own share begins. It has nothing yet but what was in no request: those first attempts are not
- * told any more, so they are earned once, and a store that is back does not hear of all of them in one second. */
+/* Without a lease its own share begins. It starts with the first attempts that were in no request: they are not
+ * reported later, so they earn once, and a store that is back does not get all of them in one second. */
 static void degrade(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now)
 {
-    left_return(lease, becalm_lease_left(lease)); /* what was not let out */
+    left_return(lease, becalm_lease_left(lease)); /* retries that were held back */
     /* In a file that processes share, one that was killed may have left the one without the other. */
     uint64_t untold = lease->last.first > lease->told_first ? lease->last.first - lease->told_first : 0;
     lease->last.first = lease->told_first;
@@ -361,14 +363,15 @@ static void live_alone(struct becalm_lease *lease, const struct becalm_lease_pol
     left_add(lease, drawn);
 }
 
-/* Leased: the store is told, and gets back what is far more than is needed. */
+/* Leased: reports to the store, and returns retries that are far more than needed. */
 static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now,
                           const struct lately *lately)
 {
     uint64_t level = level_of(lease, policy, now, lately);
     lease->last.first += lately->first;
-    uint64_t enough =
-        lease->wanted_most > 0 ? 2 * level : level + level / 2; /* what is asked for trembles with calls */
+    uint64_t enough = lease->wanted_most > 0
+                          ? 2 * level
+                          : level + level / 2; /* the wanted number varies a little from call to call */
     if (becalm_lease_left(lease) + lease->back > enough) {
         left_return(lease, level);
     }
@@ -377,7 +380,7 @@ static void live_on_lease(struct becalm_lease *lease, const struct becalm_lease_
     }
 }
 
-/* The lease is over: what is left of it is returned, as soon as a store can be told. */
+/* The lease is over: the rest of it is returned as soon as the store can be reached. */
 static struct lately look_after(struct becalm_lease *lease, const struct becalm_lease_policy *policy,
                                 const struct becalm_moment *at)
 {
@@ -403,7 +406,7 @@ static void ever_add(BECALM_ATOMIC(uint64_t) * ever, uint64_t more)
     atomic_store_explicit(ever, atomic_load_explicit(ever, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-/* A retry that was given back makes `spent` fall: what was counted stays until it is spent again. */
+/* A retry that was given back lowers `spent`: the displayed total stays until it is spent again. */
 static void totals_count(struct becalm_lease *lease)
 {
     const struct becalm_lease_request *last = &lease->last;
@@ -415,7 +418,7 @@ static void totals_count(struct becalm_lease *lease)
     }
 }
 
-/* The totals as they stand. While degraded, what is left was never the store's, or counts as spent. */
+/* The present totals. While degraded, `left` never came from the store, or counts as spent. */
 static void request_fill(struct becalm_lease *lease, const struct becalm_moment *at)
 {
     struct becalm_lease_request *last = &lease->last;
@@ -470,8 +473,8 @@ bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_poli
     return true;
 }
 
-/* Could the store have said so? It grants no more than was asked for: at the most what it was asked before, and the
- * answer to which was lost. */
+/* Could the store have granted that? It grants no more than was asked for: at most the level of an earlier request
+ * whose answer was lost. */
 static bool is_sane(const struct becalm_lease *lease, const struct becalm_lease_answer *answer)
 {
     return answer->granted >= lease->last.granted && answer->granted - lease->last.granted <= lease->level_max &&
@@ -489,7 +492,7 @@ bool becalm_lease_answer(struct becalm_lease *lease, becalm_ns now, const struct
         return false; /* too late to be of use */
     }
     if (becalm_lease_degraded(lease)) {
-        (void)left_cut(lease, 0); /* what was its own ends with its own share */
+        (void)left_cut(lease, 0); /* retries of its own share end with it */
         atomic_store_explicit(&lease->degraded, 0, memory_order_relaxed);
     }
     granted_take(lease, now, answer->granted - lease->last.granted);

@@ -64,7 +64,7 @@ static uint64_t total_move(uint64_t *total, uint64_t told, uint64_t may)
     return grown;
 }
 
-/* What was granted and is neither spent nor returned, as far as the store has heard. */
+/* Retries that were granted and are neither spent nor returned, as far as the store knows. */
 static uint64_t outstanding(const struct becalm_lease_record *record)
 {
     uint64_t gone = record->spent + record->returned;
@@ -81,10 +81,10 @@ static bool is_sane(const struct becalm_lease_request *request)
 
 /* ------------------------------------------------------------------------------------------------------- the rules */
 
-/* Rule 1. The store knows less than the instance has heard from it: it was emptied, or is an older copy of itself. The
- * instance's word counts, nothing is earned by it, and what is in the pot may have been granted already. The loss
- * begins an era: an instance whose last answer was of an older era reports a loss for which the pot was emptied
- * already. */
+/* Rule 1. The instance has had answers that the store does not know: the store was emptied, or is an older copy of
+ * itself. The instance's totals are taken over and earn nothing; the retries in the pot may have been granted already,
+ * so it is emptied. The loss begins an era: if the last answer to another instance was of an older era, it reports a
+ * loss for which the pot was emptied already. */
 static void record_settle(struct becalm_lease_store *store, struct becalm_lease_record *record,
                           const struct becalm_lease_request *request)
 {
@@ -119,8 +119,8 @@ static void census_move(struct becalm_lease_census *census, uint64_t window)
     };
 }
 
-/* Rule 3. No more than an even part of what is there among the instances that want more than they got; but if one
- * whole retry is there, an instance that asks gets it. */
+/* Rule 3. No more than an equal part of the pot among the hungry instances; but if one whole retry is there, an
+ * instance that asks gets it. */
 static uint64_t grant(const struct becalm_lease_store *store, const struct becalm_lease_record *record, uint64_t level)
 {
     const struct becalm_lease_census *census = &store->census;
@@ -150,7 +150,7 @@ static void census_count(struct becalm_lease_census *census, struct becalm_lease
     record->hungry = hungry && !leaving;
 }
 
-/* A request that was not seen before: counts what it tells, and grants. Returns how many first attempts that were. */
+/* A new request: counts its totals, and grants. Returns the number of new first attempts. */
 static uint64_t settle(struct becalm_lease_store *store, const struct becalm__lease_terms *terms, uint64_t now_ms,
                        const struct becalm_lease_request *request, struct becalm_lease_record *record)
 {
