@@ -417,8 +417,8 @@ const struct cli_command cmd_completion = {
     .name = "completion",
     .summary = "print the completion script of a shell",
     .usage = "completion bash|zsh|fish",
-    .purpose = "Prints a script by which a shell completes becalm's commands, options and files.\n"
-               "An installed becalm brings these scripts along; this is for one that is not.",
+    .purpose = "Prints a script with which a shell completes becalm's commands, options and\n"
+               "files. Packages install these scripts; use this where becalm is not installed.",
     .examples = "  source <(becalm completion bash)\n"
                 "  becalm completion zsh >~/.zfunc/_becalm\n"
                 "  becalm completion fish >~/.config/fish/completions/becalm.fish\n",

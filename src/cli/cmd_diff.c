@@ -605,10 +605,10 @@ const struct cli_command cmd_diff = {
     .name = "diff",
     .summary = "say in words what a change of a policy does",
     .usage = "diff [options] OLD NEW",
-    .purpose = "Compares what is in force under two policies: services and endpoints that come\n"
-               "and go, attempts and time of a call, every value that is another one, and the\n"
-               "worst case from the call graph. What moved in the file, or is written although\n"
-               "it was the default, is no difference. Exits 0, or 1 if a policy is not valid.",
+    .purpose = "Compares the effective values of two policies: added and removed services and\n"
+               "endpoints, attempts and time of a call, every changed value, and the worst case\n"
+               "from the call graph. A key that only moved within the file, or that has the\n"
+               "default value, is no difference. Exits 0, or 1 if a policy is not valid.",
     .options = diff_options,
     .examples = "  becalm diff becalm.yaml becalm.new.yaml\n"
                 "  git show HEAD:becalm.yaml > old.yaml && becalm diff old.yaml becalm.yaml\n"

@@ -238,9 +238,9 @@ const struct cli_command cmd_import = {
     .name = "import",
     .summary = "translate the retry configuration of other systems",
     .usage = "import [DIALECT] [options] FILE...",
-    .purpose = "Print the policy that the retry configuration of another system means, each\n"
-               "line with a comment that says where it came from. Each object of a file is read\n"
-               "by what it is; DIALECT is for pieces that do not say it:\n\n"
+    .purpose = "Translates the retry configuration of another system into a policy, and prints\n"
+               "it; each line has a comment with its origin. The format of each object in a file\n"
+               "is recognised; give a DIALECT for objects that are not recognised:\n\n"
                "  istio         VirtualService, DestinationRule, Gateway\n"
                "  gateway-api   HTTPRoute, GRPCRoute, BackendTrafficPolicy\n"
                "  grpc          a service config\n"
@@ -252,13 +252,13 @@ const struct cli_command cmd_import = {
                "  resilience4j  Spring's application.yml or application.properties\n"
                "  traefik       dynamic configuration; IngressRoute, Middleware\n"
                "  kong          kong.yml\n"
-               "  consul        service-router and its like, HCL or Kubernetes\n"
+               "  consul        service-router and similar entries, HCL or Kubernetes\n"
                "  dapr          Resiliency\n"
                "  aws           ~/.aws/config\n"
                "  spring-cloud-gateway  routes of an application.yml\n\n"
-               "What has no equal in Becalm is told on standard error and in a comment of the\n"
-               "policy: a warning, if requests go elsewhere or are called in another way, else\n"
-               "a note. A file may have many documents; - is standard input.\n"
+               "A setting without an equivalent in Becalm is reported on standard error and in a\n"
+               "comment of the policy: as a warning if requests are routed or called in another\n"
+               "way, else as a note. A file may have many documents; - is standard input.\n"
                "Exit codes: 0 translated, 1 the input is broken, 2 usage.",
     .options = options,
     .examples = "  becalm import virtualservice.yaml httproute.yaml > policy.yaml\n"

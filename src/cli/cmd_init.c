@@ -254,8 +254,8 @@ static const struct cli_option init_options[] = {
      .complete = CLI_WORDS,
      .words = "shadow enforce"},
     {.name = "listen", .argument = "ADDRESS", .help = "where Becalm listens (" BECALM_LISTEN_DEFAULT ")"},
-    {.name = "yes", .letter = 'y', .help = "ask nothing: what no option says has its default"},
-    {.name = "force", .help = "write over a file that is there"},
+    {.name = "yes", .letter = 'y', .help = "ask nothing, and use the default of each missing option"},
+    {.name = "force", .help = "overwrite an existing file"},
     {.name = NULL},
 };
 
@@ -263,10 +263,10 @@ const struct cli_command cmd_init = {
     .name = "init",
     .summary = "ask three questions and write a first policy",
     .usage = "init [options] [FILE]",
-    .purpose = "Writes a first policy to FILE, becalm.yaml if none is named: one service, the\n"
-               "address that Becalm listens on, and shadow mode, in which it only counts. An\n"
-               "answer that can't be is told at once. The end of the input, and --yes, take\n"
-               "the defaults.",
+    .purpose = "Writes a first policy to FILE (default: becalm.yaml): one service, the address\n"
+               "that Becalm listens on, and shadow mode, in which it only counts. A wrong answer\n"
+               "is reported at once, and asked again. The end of the input, and --yes, take the\n"
+               "defaults.",
     .options = init_options,
     .examples = "  becalm init\n"
                 "  becalm init --yes --service payment --hosts 10.0.0.1:80,10.0.0.2:80\n",

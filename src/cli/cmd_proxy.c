@@ -348,7 +348,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "allow-unknown", .help = "unknown keys are warnings, for rolling upgrades"},
-    {.name = "quiet", .letter = 'q', .help = "do not say where it listens"},
+    {.name = "quiet", .letter = 'q', .help = "do not print the addresses it listens on"},
     {.name = "dumpable", .help = "let core dumps, debuggers and profilers see its memory"},
     {.name = NULL},
 };
@@ -360,8 +360,9 @@ const struct cli_command cmd_proxy = {
     .purpose = "Runs the gateway or sidecar that the policy describes: listens, routes,\n"
                "balances, and applies budgets, breakers, limits and deadlines to every call.\n"
                "Each PART is a file, or a folder of files, with more services. HUP or a changed\n"
-               "file reloads the policy; a bad one keeps the one before.\n"
-               "TERM or INT drains: what is in flight is finished; a second one ends at once.",
+               "file reloads the policy; if the new policy is wrong, the old one stays.\n"
+               "TERM or INT drains: requests in flight are finished. A second signal ends the\n"
+               "gateway at once.",
     .options = options,
     .examples = "  becalm proxy becalm.yaml\n"
                 "  becalm proxy base.yaml conf.d/\n"

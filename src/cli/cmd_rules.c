@@ -146,8 +146,8 @@ const struct cli_command cmd_rules = {
     .name = "rules",
     .summary = "print alerts for Prometheus, or a dashboard for Grafana",
     .usage = "rules COMMAND",
-    .purpose = "Prints what watches a gateway: alert rules for the Prometheus that scrapes its\n"
-               "/metrics, or a dashboard for Grafana. Both fit the metrics of this version.",
+    .purpose = "Prints alert rules for the Prometheus that scrapes a gateway's /metrics, or a\n"
+               "dashboard for Grafana. Both fit the metrics of this version.",
     .examples = "  becalm rules prometheus >/etc/prometheus/becalm.rules.yaml\n"
                 "  becalm rules grafana >/var/lib/grafana/dashboards/becalm.json\n",
     .subcommands = rules_commands,

@@ -581,10 +581,10 @@ const struct cli_command cmd_schema = {
     .name = "schema",
     .summary = "print the JSON Schema of a policy, for editors",
     .usage = "schema",
-    .purpose = "Prints what may stand in a policy as a JSON Schema (draft 7), with a sentence\n"
-               "and the default of each key, so that an editor completes keys, explains them\n"
-               "and marks mistakes. Ranges of durations, contradictions and everything that\n"
-               "needs more than one key are what `becalm check` sees.",
+    .purpose = "Prints a JSON Schema (draft 7) of the policy file, with a sentence and the\n"
+               "default of each key, so that an editor completes keys, explains them and marks\n"
+               "mistakes. Only `becalm check` checks ranges of durations, contradictions and\n"
+               "everything that involves more than one key.",
     .examples = "  becalm schema >becalm.schema.json\n"
                 "  (first line of a policy, for the YAML language server of most editors)\n"
                 "  # yaml-language-server: $schema=becalm.schema.json\n",

@@ -281,11 +281,11 @@ const struct cli_command cmd_doctor = {
     .name = "doctor",
     .summary = "check the machine, a policy and the running gateway",
     .usage = "doctor [options] [POLICY [PART...]]",
-    .purpose = "Looks at what a gateway needs, a line each: ok, warning or fault, and what to\n"
-               "do. Without a policy: descriptors, CPUs and memory by cgroup, clock, kernel, and\n"
-               "the gateway that runs here. With one also the file, its ports and\n"
-               "which process has them, the names and hosts of its services, and its store. It\n"
-               "changes nothing.\n"
+    .purpose = "Checks everything that a gateway needs, and prints a line for each: ok, warning\n"
+               "or fault, and how to fix it. Without a policy it checks descriptors, CPUs and\n"
+               "memory by cgroup, clock, kernel, and the gateway that runs here. With a policy\n"
+               "also the file, its ports and which process has them, the names and hosts of its\n"
+               "services, and its store. It changes nothing.\n"
                "\n"
                "Exits with 0 if there is no fault, 1 if there is one.",
     .options = options,

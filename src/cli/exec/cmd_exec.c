@@ -372,13 +372,16 @@ static const struct cli_option options_table[] = {
     {.name = "retry-if", .argument = "REGEX", .help = "retry a failure if a line of its output matches"},
     {.name = "fail-if", .argument = "REGEX", .help = "output that matches is a failure, whatever the exit code"},
     {.name = "stop-if", .argument = "REGEX", .help = "output that matches is never retried"},
-    {.name = "budget", .letter = 'b', .argument = "NAME", .help = "pay retries from this budget of all processes"},
-    {.name = "breaker", .argument = "NAME", .help = "ask this circuit breaker of all processes"},
+    {.name = "budget",
+     .letter = 'b',
+     .argument = "NAME",
+     .help = "pay retries from this budget, which processes share"},
+    {.name = "breaker", .argument = "NAME", .help = "use this circuit breaker, which processes share"},
     {.name = "shared-dir",
      .argument = "DIR",
      .help = "where both are: a directory of mode 0700, or 2770",
      .complete = CLI_FILE},
-    {.name = "list-budgets", .help = "print what processes share, and what is left; with -j as JSON"},
+    {.name = "list-budgets", .help = "print the shared budgets and breakers and their state; with -j as JSON"},
     {.name = "policy",
      .letter = 'p',
      .argument = "FILE",
@@ -395,7 +398,7 @@ static const struct cli_option options_table[] = {
      .complete = CLI_WORDS,
      .words = "all once last"},
     {.name = "output-max", .argument = "SIZE", .help = "keep back so much; more is shown, not retried; 1MiB"},
-    {.name = "name", .letter = 'm', .argument = "TEXT", .help = "what messages call the command"},
+    {.name = "name", .letter = 'm', .argument = "TEXT", .help = "the name of the command in messages"},
     {.name = "quiet", .letter = 'q', .help = "no line about retries, nor about exit codes"},
     {.name = "json", .letter = 'j', .help = "a report on standard error at the end, instead of lines"},
     {.name = "report", .argument = "FILE", .help = "write that report to a file", .complete = CLI_FILE},
@@ -411,8 +414,8 @@ const struct cli_command cmd_exec = {
     .summary = "run a command with retries, budget and deadline",
     .usage = "exec [options] [--] COMMAND [ARGUMENT]...",
     .purpose = "Runs the command until it succeeds, or until it should not be run again. Every\n"
-               "failure is retried but those of a command that is not there (126, 127), and of\n"
-               "one whose output has no reader any more (141).\n"
+               "failure is retried, except if the command was not found or can't be run (126,\n"
+               "127), or if the reader of its output has gone (141).\n"
                "\n"
                "Exits with the command's own code; 124 when time is up, 125 when becalm itself\n"
                "failed or the breaker is open, 126 and 127 as env(1), 128+n for signal n.\n"

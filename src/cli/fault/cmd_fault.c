@@ -324,9 +324,9 @@ static const struct cli_option play_options[] = {
 static const struct cli_command fault_commands[] = {
     {
         .name = "inject",
-        .summary = "let something go wrong, for a while",
+        .summary = "inject a fault for a limited time",
         .usage = "fault inject [options] --for TIME SERVICE FAULT",
-        .purpose = "Orders a fault of a gateway. FAULT is a word of a scenario's faults with its\n"
+        .purpose = "Injects a fault at a gateway. FAULT is a word of a scenario's faults with its\n"
                    "value: errors=10%, dead, latency=200ms, hangs=10%, refuse, swallow,\n"
                    "partition, cutCallers=10%, badHosts=1, killHosts=1, rolling=5s; or\n"
                    "reset=10%. The gateway asks for the token of its adminTokenFile.",
@@ -341,7 +341,7 @@ static const struct cli_command fault_commands[] = {
     },
     {
         .name = "list",
-        .summary = "what is in force",
+        .summary = "list the faults in force",
         .usage = "fault list [options]",
         .purpose = "Prints the faults that are in force at a gateway.",
         .options = list_options,
@@ -352,7 +352,7 @@ static const struct cli_command fault_commands[] = {
         .name = "clear",
         .summary = "end faults at once",
         .usage = "fault clear [options] [NAME...]",
-        .purpose = "Ends the faults of these names, or all of them. What they held back goes on.",
+        .purpose = "Ends the faults of these names, or all of them. Calls that they delayed go on.",
         .options = clear_options,
         .examples = "  becalm fault clear --token-file token\n",
         .complete = CLI_WORDS,
@@ -363,10 +363,10 @@ static const struct cli_command fault_commands[] = {
         .name = "play",
         .summary = "play a scenario's faults on a real gateway",
         .usage = "fault play [options] SCENARIO",
-        .purpose = "Orders the faults of a scenario, a file or a built-in one, each at its time,\n"
-                   "and prints every second of the first one's service: requests, attempts for\n"
-                   "each of them and success in percent, with what the simulation says beside\n"
-                   "it. Ends with the scenario's length. Told to end, it clears what it ordered.",
+        .purpose = "Injects the faults of a scenario, a file or a built-in one, each at its time.\n"
+                   "Every second it prints the figures of the first fault's service: requests,\n"
+                   "attempts per request and success in percent, beside those of the simulation.\n"
+                   "Ends with the scenario's length. A signal ends it and its faults.",
         .options = play_options,
         .examples = "  becalm fault play outage.yaml --service api=payment --token-file token\n",
         .complete = CLI_FILE,
@@ -377,10 +377,10 @@ static const struct cli_command fault_commands[] = {
 
 const struct cli_command cmd_fault = {
     .name = "fault",
-    .summary = "let something go wrong at a gateway, for a while: game days",
+    .summary = "inject faults at a gateway for a limited time: game days",
     .usage = "fault COMMAND",
-    .purpose = "Faults on order: delays, errors, resets and refusals for a share of the calls\n"
-               "of a service, with an end that can't be left out.",
+    .purpose = "Injects faults into real traffic: delays, errors, resets and refusals for a\n"
+               "share of the calls of a service. Every fault has an end.",
     .subcommands = fault_commands,
     .examples = "  becalm fault inject payment errors=30% --for 1m --token-file token\n"
                 "  becalm fault clear --token-file token\n",

@@ -483,7 +483,7 @@ static const struct cli_option options_of_sim[] = {
      .help = "no SCENARIO: the call graph of this policy file, run with its rules",
      .complete = CLI_FILE},
     {.name = "kill", .argument = "NAME", .help = "with --graph: the service that is dead for 30 s"},
-    {.name = "seed", .argument = "N", .help = "where chance begins (default: 1)"},
+    {.name = "seed", .argument = "N", .help = "the seed of the random numbers (default: 1)"},
     {.name = "seeds", .argument = "N", .help = "run N seeds from there on, and print the spread"},
     {.name = "set",
      .argument = "KEY=VALUE",
@@ -501,7 +501,7 @@ static const struct cli_option options_of_sim[] = {
      .complete = CLI_FILE},
     {.name = "trace", .help = "print the timeline of single calls: the first of the fault"},
     {.name = "trace-from", .argument = "TIME", .help = "with --trace: the first from this time of the run on"},
-    {.name = "trace-calls", .argument = "N", .help = "with --trace: of so many calls (default: 3)"},
+    {.name = "trace-calls", .argument = "N", .help = "with --trace: the number of calls (default: 3)"},
     {.name = "timing", .help = "print the speed of the simulator on standard error"},
     {.name = "list", .help = "print the scenarios and policies that are built in"},
     {.name = NULL},
@@ -512,9 +512,10 @@ const struct cli_command cmd_sim = {
     .summary = "run an incident in virtual time, and see what a policy does",
     .usage = "sim [options] SCENARIO",
     .purpose = "Runs clients, services and faults in virtual time, with the engine and the\n"
-               "policy that production runs: how much load retries make, how many calls succeed,\n"
-               "and when all is well again. SCENARIO is a built-in name or a file: one that\n"
-               "holds a / or ends in .yaml. The same seed gives the same result everywhere.",
+               "policy that run in production. Prints how much load retries make, how many calls\n"
+               "succeed, and when the services have recovered. SCENARIO is a built-in name, or a\n"
+               "file if it has a / or ends in .yaml. The same seed gives the same result on\n"
+               "every machine.",
     .options = options_of_sim,
     .examples = "  becalm sim metastable\n"
                 "  becalm sim metastable --compare all\n"

@@ -141,12 +141,12 @@ const struct cli_command cmd_top = {
     .name = "top",
     .summary = "watch a gateway's services in the terminal",
     .usage = "top [options] [ADMIN...]",
-    .purpose = "Shows what a gateway does, live: its services, those in trouble first, with\n"
-               "requests and retries, success at once and after retries, amplification, and\n"
-               "for the chosen one breaker, budget, limit, queue, hosts, and why calls are\n"
-               "refused or not retried. ADMIN is the gateway's admin address, host:port or\n"
-               "unix:/path; 127.0.0.1:9900 if there is none. Press ? for its keys. Of several\n"
-               "gateways there is a line each, worst first.",
+    .purpose = "Shows a gateway live: its services, those in trouble first, with requests and\n"
+               "retries, success at once and after retries, and amplification. For the selected\n"
+               "service it shows breaker, budget, limit, queue, hosts, and why calls are refused\n"
+               "or not retried. ADMIN is the gateway's admin address, host:port or unix:/path;\n"
+               "the default is 127.0.0.1:9900. Press ? for the keys. Several gateways have a\n"
+               "line each, worst first.",
     .options = top_options,
     .examples = "  becalm top\n"
                 "  becalm top --token-file token 10.0.0.7:9900\n"
