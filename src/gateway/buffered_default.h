@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* What maxBuffered is by default: a quarter of the memory that the cgroups of this process allow. `root` is put before
- * all paths, for tests; "" otherwise. */
+/* The default of maxBuffered: a quarter of the memory that the cgroups of this process allow. `root` is put before all
+ * paths, for tests; "" otherwise. */
 uint64_t buffered_default(const char *root);
 
 /* All of it; UINT64_MAX: there is no limit. */

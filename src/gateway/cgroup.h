@@ -2,7 +2,7 @@
 #ifndef BECALM_PROXY_CGROUP_H
 #define BECALM_PROXY_CGROUP_H
 
-/* What the cgroups of this process allow, of versions 1 and 2. */
+/* The memory and CPU limits of this process's cgroups, of versions 1 and 2. */
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_GATEWAY_CHANGES_H
 #define BECALM_GATEWAY_CHANGES_H
 
-/* Tells the log when something begins to go wrong, now and then that it still does, and when it is over: one line each,
- * with what was counted meanwhile, and not one for every call or move. Looks once a second, from the control thread. */
+/* Logs when a problem begins, now and then that it lasts, and when it is over: one line each, with the counts
+ * meanwhile, instead of a line for every call or change. Checks once a second, on the control thread. */
 
 #include "journal/log.h"
 #include "proxy/snapshot.h"
@@ -28,7 +28,7 @@ struct change {
 
 enum change_step { CHANGE_NONE, CHANGE_BEGINS, CHANGE_LASTS, CHANGE_ENDS };
 
-/* It is so now, or it is not; or nothing is known of it. `more` is what it has cost since the last time. */
+/* The problem is there now, or not; or its state is unknown. `more` is its cost since the last check. */
 enum change_seen { CHANGE_UNKNOWN, CHANGE_IS, CHANGE_IS_NOT };
 enum change_step change_note(struct change *, enum change_seen, uint64_t more, becalm_ns now);
 

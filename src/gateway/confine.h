@@ -2,7 +2,7 @@
 #ifndef BECALM_GATEWAY_CONFINE_H
 #define BECALM_GATEWAY_CONFINE_H
 
-/* What a gateway's process gives up before it reads a byte from anybody. */
+/* The rights that a gateway's process gives up before it reads a byte from outside. */
 
 #include <stdbool.h>
 

@@ -20,8 +20,8 @@ void cpu_init(struct cpu *, const char *root);
 /* Since the call before: parts per million. False: not known (yet). */
 bool cpu_share(struct cpu *, becalm_ns now, uint32_t *ppm);
 
-/* How many threads have a CPU of their own: what the process may run on, and no more than the quota of its cgroups,
- * part of a CPU counted as one. At least 1. */
+/* How many threads can have a CPU of their own: the CPUs that the process may run on, at most the quota of its cgroups,
+ * rounded up. At least 1. */
 uint32_t cpu_cores(const char *root);
 
 #endif

@@ -19,17 +19,17 @@ struct fleet_options {
 };
 
 struct fleet *fleet_make(const struct fleet_options *); /* NULL: no memory */
-/* The leases of this snapshot from now on; those that it does not have any more are returned. What there is no memory
- * for lives on its own share. */
+/* Uses the leases of this snapshot from now on; leases that it does not have any more are returned. A lease for which
+ * there is no memory lives on its own share. */
 void fleet_follow(struct fleet *, struct snapshot *);
 /* Returns all leases. Before the loop is closed. */
 void fleet_free(struct fleet *);
 
-/* Writes who is in the fleet, as JSON, for /api/fleet. */
+/* Writes the processes of the fleet, as JSON, for /api/fleet. */
 struct buffer;
 void fleet_tell(const struct fleet *, struct buffer *);
 
-/* What is known of its connections, for display. Returns how many there are, at most `size`. */
+/* The state of its connections, for display. Returns how many there are, at most `size`. */
 struct metrics_redis;
 uint32_t fleet_stores(const struct fleet *, struct metrics_redis *, uint32_t size);
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_GATEWAY_GATEWAY_H
 #define BECALM_GATEWAY_GATEWAY_H
 
-/* A gateway: workers, a control thread, and what they share. No process globals: a program may run several. These are
- * its beginning, its orders and its end; what its threads share is in proxy/gateway_shared.h. */
+/* A gateway: workers, a control thread, and their shared state. No process globals: a program may run several. This
+ * header has its start, its orders and its end; proxy/gateway_shared.h has the state that its threads share. */
 
 #include "proxy/gateway_shared.h"
 
@@ -16,8 +16,8 @@ struct gateway_options {
     int access_fd;
 };
 
-/* Loads the policy and opens the listeners, but serves nobody yet. 0; BECALM_EPARSE or BECALM_EIO with diagnostics; or
- * BECALM_ENOMEM. Where no diagnostic says why, errno does. */
+/* Loads the policy and opens the listeners, but does not serve clients yet. 0; BECALM_EPARSE or BECALM_EIO with
+ * diagnostics; or BECALM_ENOMEM. Without a diagnostic, errno has the reason. */
 int gateway_make(struct gateway **, const struct gateway_options *, struct becalm_diags *);
 /* Starts its threads. 0, or BECALM_EIO with errno. */
 int gateway_start(struct gateway *);

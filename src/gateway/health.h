@@ -2,12 +2,12 @@
 #ifndef BECALM_GATEWAY_HEALTH_H
 #define BECALM_GATEWAY_HEALTH_H
 
-/* Active health checks: asks the hosts of services that have `healthCheck` by itself, again and again, and tells the
- * engine which of them fail (becalm_hosts_check()). One prober for the whole process, on the control thread's loop: its
- * connections are its own, so that nothing of this counts as a call. Checks are spread by jitter, and at most
- * HEALTH_AT_ONCE are under way.
+/* Active health checks: sends checks to the hosts of services that have `healthCheck`, again and again, and tells the
+ * engine which hosts fail (becalm_hosts_check()). There is one prober for the whole process, on the control thread's
+ * loop. It has its own connections, so checks do not count as calls. Checks are spread by jitter, and at most
+ * HEALTH_AT_ONCE run at once.
  *
- * A host is well until so many checks in a row say otherwise. What is known of an address outlives reloads and the
+ * A host is healthy until it has failed a number of checks in a row. The results of an address outlive reloads and
  * changes of other hosts. */
 
 #include "admin/admin.h"
@@ -26,7 +26,7 @@ void health_free(struct health *);
  * that is known to fail. */
 void health_follow(struct health *, struct snapshot *);
 
-/* What is known of a host. False: it is not checked. */
+/* The results of a host. False: it is not checked. */
 bool health_read(const struct health *, const char *service, const union address_socket *, struct admin_health *);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef BECALM_GATEWAY_HEALTH_PROBE_H
 #define BECALM_GATEWAY_HEALTH_PROBE_H
 
-/* One health check on the wire: a connection of its own, one question, one verdict. It takes nothing from the pools,
- * limits and budgets of calls, and nobody counts it as a call. */
+/* One health check: a connection of its own, one request, one verdict. It uses no pool, limit or budget of calls, and
+ * does not count as a call. */
 
 #include "loop/address.h"
 #include "wire/wire_tls.h"
@@ -33,7 +33,7 @@ struct health_probe_plan {
 
 /* NULL: it could not begin, and `done` is not called: the system says why by errno. */
 struct health_probe *health_probe_begin(const struct health_probe_plan *);
-/* Nobody waits any longer: `done` is not called. */
+/* Cancels the check: `done` is not called. */
 void health_probe_drop(struct health_probe *);
 
 #endif

@@ -2,11 +2,11 @@
 #ifndef BECALM_GATEWAY_NOTIFY_H
 #define BECALM_GATEWAY_NOTIFY_H
 
-/* What systemd wants to know (sd_notify), and the sockets that it hands over (LISTEN_FDS), without its library. */
+/* Messages to systemd (sd_notify), and the sockets that it hands over (LISTEN_FDS), without its library. */
 
 #include <becalm/ns.h>
 
-/* "READY=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=..."; nothing happens where nobody listens. */
+/* "READY=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=..."; does nothing without systemd. */
 void notify(const char *state);
 void notify_reloading(void);
 

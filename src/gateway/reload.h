@@ -12,7 +12,7 @@
 #include "admin/admin.h"
 #include "proxy/gateway_shared.h"
 
-/* Whom a new policy concerns. */
+/* The parts of the gateway that a new policy affects. */
 struct reload_place {
     struct gateway *gateway;
     struct snapshot_names names; /* the addresses that names have; starts asking for those that are new */
@@ -32,12 +32,12 @@ int reload_now(const struct reload_place *, struct becalm_diags *, becalm_ns now
 /* The same config with other addresses of its names. */
 int reload_readdress(const struct reload_place *, becalm_ns now);
 
-/* Does every worker serve by what was published last? And: it does, or it was refused, so the orders up to this one are
- * answered. */
+/* Does every worker use the latest snapshot? And: notes that it does, or that the policy was refused, so the orders up
+ * to this one are answered. */
 bool reload_in_force(const struct gateway *);
 void reload_over(struct gateway *, uint64_t ordered);
 
-/* What a policy says of the gateway's parts that live on when it changes. */
+/* Applies a policy to the gateway's parts that outlive it. */
 struct log_settings reload_log_settings(const struct gateway *, const struct becalm_settings *);
 struct store_settings reload_store_settings(const struct becalm_settings *);
 void reload_max_buffered(struct gateway *, const struct becalm_settings *);

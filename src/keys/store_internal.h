@@ -2,7 +2,7 @@
 #ifndef BECALM_KEYS_STORE_INTERNAL_H
 #define BECALM_KEYS_STORE_INTERNAL_H
 
-/* What the kinds of stores share. */
+/* Shared by the kinds of stores. */
 
 #include "store.h"
 

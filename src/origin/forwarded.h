@@ -2,9 +2,8 @@
 #ifndef BECALM_ORIGIN_FORWARDED_H
 #define BECALM_ORIGIN_FORWARDED_H
 
-/* What a host is told of who asked: X-Forwarded-For, -Proto, -Host and -Prefix, and Forwarded (RFC 7239). What a
- * trusted peer says of its own client stays, and the peer itself is added behind it; what anybody else says is left
- * out. */
+/* The fields that tell a host about the client: X-Forwarded-For, -Proto, -Host and -Prefix, and Forwarded (RFC 7239).
+ * The values of a trusted peer are kept, and the peer itself is added after them; those of other peers are dropped. */
 
 #include "origin.h"
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_ORIGIN_ORIGIN_H
 #define BECALM_ORIGIN_ORIGIN_H
 
-/* Where a request came from: the address of who asked, what was spoken on the way, and whether we believe what that
- * peer says about others. */
+/* Where a request came from: the peer's address, its protocol, and whether the gateway trusts the peer's fields about
+ * its own client. */
 
 #include "loop/address.h"
 
