@@ -2,11 +2,10 @@
 #ifndef BECALM_KEYS_KEY_MEMORY_H
 #define BECALM_KEYS_KEY_MEMORY_H
 
-/* What this process has done with keys that are done at most once and that gateways keep together: a store that has
- * forgotten them is told again (decision 0022). The store counts the ends of each process, and says at each which one
- * it was: one whose next number is not higher than those that it has told before has lost some. Then all that is
- * remembered is told again, and counted under another name, because a store may have the counts of any time before.
- * Safe from any thread. */
+/* The enforced keys that this process has ended in a shared store. A store that has forgotten them gets them again
+ * (decision 0022). The store counts the ended keys of each process, and returns the number at each end: if the next
+ * number is not higher than all before, the store has lost some. Then all remembered keys are written again, and
+ * counted under another name, because a restored store may have any older count. Safe from any thread. */
 
 #include "store.h"
 
@@ -21,7 +20,7 @@ struct key_done {
     const char *where; /* "service/endpoint" of one that is held; copied */
 };
 
-/* What was known when the store was asked. */
+/* The state when the store was asked. */
 struct key_stamp {
     uint64_t name;    /* which name it was */
     uint64_t counted; /* the highest number that the store has told under it */

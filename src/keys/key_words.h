@@ -2,7 +2,7 @@
 #ifndef BECALM_KEYS_KEY_WORDS_H
 #define BECALM_KEYS_KEY_WORDS_H
 
-/* What Redis knows an idempotency key by, all in one slot of a cluster:
+/* The names of an idempotency key in Redis, all in one slot of a cluster:
  *
  *   becalm:{FLEET}:k:ID      its record
  *   becalm:{FLEET}:g:GUARD   its guard: the id of the record with this key and payload, of any client
@@ -21,7 +21,7 @@ struct key_names {
     const struct redis *redis;  /* that is asked */
     struct key_stamp stamp;     /* filled by key_words() */
     const unsigned char *id;    /* STORE_ID bytes of it; NULL: the list of those that are held, alone */
-    const unsigned char *guard; /* likewise of the guard; NULL: unknown */
+    const unsigned char *guard; /* the same of the guard; NULL: unknown */
     const unsigned char *older; /* both by the secret before, one behind the other; NULL: there is none */
 };
 

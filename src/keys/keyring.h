@@ -2,8 +2,8 @@
 #ifndef BECALM_KEYS_KEYRING_H
 #define BECALM_KEYS_KEYRING_H
 
-/* What gateways must have in common to keep idempotency keys together: where their Redis is, their name space in it,
- * the secret of their hashes, and the keys by which answers are encrypted; and what this process has done with keys.
+/* The settings that gateways must have in common to share idempotency keys: their Redis, their name space in it, the
+ * secret of their hashes, and the keys with which answers are encrypted; and the keys that this process has ended.
  * Immutable but for the latter, shared by threads. */
 
 #include "key_memory.h"
@@ -31,8 +31,8 @@ struct keyring {
     enum becalm_keys_away away;
 };
 
-/* That of a policy: NULL in *made if its keys are not shared. One of which nothing has changed is `before`, which may
- * be NULL. 0, BECALM_ENOMEM, or BECALM_EINVAL, and *diags says what is wrong. */
+/* Makes the keyring of a policy: NULL in *made if its keys are not shared. If nothing has changed, it is `before`,
+ * which may be NULL. 0, BECALM_ENOMEM, or BECALM_EINVAL with the errors in *diags. */
 int keyring_make(struct keyring **made, const struct becalm_config *, struct keyring *before, struct becalm_diags *);
 struct keyring *keyring_use(struct keyring *); /* takes NULL, as the next */
 void keyring_drop(struct keyring *);           /* frees it with its last user; any thread */

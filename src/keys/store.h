@@ -4,16 +4,16 @@
 
 /* Answers by idempotency key, for endpoints with `idempotencyKey: required` or `enforced`. Shared by all workers.
  *
- * A key is (endpoint, key, scope), where the scope says whose it is: the host that was asked, and who asked
- * (key_scope.h). Its fingerprint is (method, path, body). The first call with a key begins it, and ends it in one of
- * the ways of enum store_ending.
+ * A key is (endpoint, key, scope), where the scope is the requested host and the client's credentials (key_scope.h).
+ * Its fingerprint is (method, path, body). The first call with a key begins it, and ends it in one of the ways of enum
+ * store_ending.
  *
- * A key that is `once` (enforced) is a promise: what was asked with it is done at most once, until its time is over.
- * So it is never forgotten to make room, and the same key and payload in another scope, which may be the same caller
- * with a new token, is not begun: the key is found by its guard, too, which is (endpoint, host, key, fingerprint).
+ * A key that is `once` (enforced) is a promise: its request is executed at most once, until its time is over. So it is
+ * never forgotten to make room. The same key and payload in another scope may be the same client with a new token, so
+ * that request is refused: the key is also found by its guard, which is (endpoint, host, key, fingerprint).
  *
- * `struct store` is what a store can do, and the one in memory is one of them. One that several gateways share can be
- * another: it asks over a network, so a question may be answered later. The one in memory answers at once. */
+ * `struct store` is the interface. The store in memory answers at once; the store that several gateways share asks over
+ * a network, so its answer may come later. */
 
 #include "meter/metrics.h"
 
@@ -44,14 +44,14 @@ struct store_secret {
     unsigned char bytes[STORE_HASH];
 };
 
-/* What a key is made of. Texts may be absent, which is not the same as empty. */
+/* The parts of a key. Texts may be absent, which is not the same as empty. */
 struct store_request {
     const struct store_secret *secret;
     struct becalm_text service;
     struct becalm_text endpoint; /* absent: the service's own rules */
     struct becalm_text host;     /* that was asked */
     struct becalm_text key;
-    const struct becalm_text *scope; /* a list that is another one for everybody else */
+    const struct becalm_text *scope; /* a list that differs for every other client */
     size_t scope_count;
     uint64_t peer;
     struct becalm_text method;
@@ -63,8 +63,8 @@ struct store_request {
 /* False: no memory. */
 bool store_key_make(struct store_key *, const struct store_request *);
 
-/* Is an answer of the service worth keeping? These say that nothing was done, and whoever invents credentials takes no
- * room with them. What failed may be tried again only where the service itself knows keys. */
+/* Is an answer of the service stored? Not 401, 403 and 429: nothing was executed, and clients that invent credentials
+ * must take no room. A failed request may be repeated only where the service itself knows keys. */
 static inline bool store_keeps(uint32_t status, bool once)
 {
     return (status < 500 || once) && status != 429 && status != 401 && status != 403;
@@ -143,10 +143,10 @@ struct store_held {
     char where[STORE_WHERE]; /* "service/endpoint", cut if it is longer */
 };
 
-/* What became of an order to release a key that is held. */
+/* The result of an order to release a held key. */
 enum store_order { STORE_RELEASED, STORE_NOT_FOUND, STORE_NOT_HELD };
 
-/* What a store can do; struct store is the first thing in it. */
+/* The functions of a store; struct store is its first member. */
 struct store {
     enum store_verdict (*begin)(struct store *, struct store_key *, becalm_ns now, struct store_ask *);
     void (*end)(struct store *, const struct store_key *, becalm_ns now, const struct store_end *);
@@ -188,13 +188,13 @@ static inline uint32_t store_held(struct store *store, becalm_ns now, struct sto
     return store->held(store, now, list, most);
 }
 
-/* An operator knows what became of it, and lets it be asked anew. */
+/* An operator knows whether the request was executed, and allows it to be made again. */
 static inline enum store_order store_release(struct store *store, const unsigned char id[STORE_ID], becalm_ns now)
 {
     return store->release(store, id, now);
 }
 
-/* A reload: keeps what there is, and forgets the oldest beyond the new bounds. */
+/* A reload: keeps the entries, and forgets the oldest beyond the new bounds. */
 static inline void store_resize(struct store *store, const struct store_settings *settings)
 {
     store->resize(store, settings);
@@ -216,13 +216,13 @@ static inline void store_free(struct store *store)
  * a call that never ends does not hold its key for ever. One that is `once` has no end before that of its call. Over a
  * bound, answers are forgotten; keys in flight, and keys that are `once`, never are: these lose the answer alone.
  *
- * Whose answers are forgotten, of the entries and of the bytes alike: no scope and no peer has more than half of the
- * room while others want it, and nobody pushes out who has less. So when room is wanted, the first of these goes: who
- * wants more than half gives up his own; then whoever has more than half; then the answer that was not asked for the
- * longest, or one of his own if he has more than its owner. Among answers of one owner, the one that was not asked for
- * the longest goes. A scope or peer begins no further key while it has as many that can't be forgotten as there is
- * room left for others: then it gets STORE_FULL. One alone has half, and of n that want all each has one part in
- * n + 1.
+ * Which answers are forgotten, by entries and by bytes alike. An owner is a scope or a peer. No owner has more than
+ * half of the room while others want it, and no owner evicts an answer of another that has less. So when room is
+ * needed, the first of these rules decides: an owner that would have more than half loses its own answers; then an
+ * owner that has more than half; then the least recently used answer, or one of the asking owner's if it has more than
+ * that answer's owner. Among answers of one owner, the least recently used is forgotten. An owner begins no further key
+ * while it has as many unforgettable keys as there is room left for others: then it gets STORE_FULL. So a single owner
+ * can have half, and of n owners that want everything each has one part in n + 1.
  *
  * NULL: no memory. */
 struct store *store_memory_make(const struct store_settings *);

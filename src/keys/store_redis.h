@@ -4,20 +4,20 @@
 
 /* Idempotency keys in a Redis that all gateways of a fleet share: one connection for each thread, on its loop.
  *
- * A key begins by a question that is answered later (STORE_LATER), or given up after the keyring's timeout. Who has
- * begun it holds a lease, which is renewed until its end; each beginning has an owner of its own, and only that one can
- * end it. The end is written behind: nobody waits for it, and it is told again and again until the store has heard it.
- * A question of which nobody knows whether it was heard is taken back in the same way, because nothing was sent to a
- * host yet.
+ * A key begins with a request to Redis that is answered later (STORE_LATER), or given up after the keyring's timeout.
+ * The call that has begun a key holds a lease, which is renewed until its end; each beginning has its own owner id, and
+ * only that owner can end the key. The end is written in the background: no call waits for it, and it is repeated until
+ * Redis has acknowledged it. A beginning whose answer was lost is released in the same way, because nothing was sent to
+ * a host yet.
  *
- * While Redis does not answer, after three questions in a row that it let wait for too long, or without a connection, a
+ * While Redis does not answer, after three requests in a row that it did not answer in time, or without a connection, a
  * call is refused, or its key is kept in the memory of this process, or it passes: see enum becalm_keys_away. */
 
 #include "keyring.h"
 
 #include "loop/loop.h"
 
-/* What all threads count together. */
+/* The counts of all threads together. */
 struct store_tally {
     BECALM_ATOMIC(uint64_t) verdict[STORE_VERDICTS];
     BECALM_ATOMIC(uint64_t) local;                       /* of those that were away */
