@@ -213,7 +213,7 @@ static struct admin_listener *listener_make(struct admin *admin, const char *tex
     listener->source.fd = listener->text == NULL ? -1 : listen_handed(admin->place.handed, &address.socket);
     listener->handed_over = listener->source.fd >= 0;
     if (listener->text != NULL && listener->source.fd < 0) {
-        /* Who may open a Unix socket needs no token: it is its owner's alone from the first moment. */
+        /* A client at a Unix socket needs no token: from the first moment only the socket's owner can connect to it. */
         bool local = address.kind == ADDRESS_LOCAL;
         mode_t before = local ? umask(S_IXUSR | S_IRWXG | S_IRWXO) : 0;
         listener->source.fd = listen_on(&address.socket, false);
@@ -242,7 +242,7 @@ static bool is_visible(const char *text)
     return true;
 }
 
-/* The file's text without blanks at its end. NULL: *why says what is wrong with it. */
+/* The file's text without blanks at its end. NULL: *why has the error. */
 static char *token_read(const char *path, const char **why)
 {
     char *token = calloc(1, TOKEN_MAX + 1);

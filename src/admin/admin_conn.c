@@ -24,10 +24,10 @@
 
 enum conn_state {
     CONN_IDLE,   /* between requests */
-    CONN_HEAD,   /* part of a head has come, or is awaited from who has just connected */
+    CONN_HEAD,   /* part of a head has come, or is awaited on a new connection */
     CONN_BODY,   /* the body is coming */
     CONN_WRITE,  /* the answer goes out */
-    CONN_STREAM, /* what there is of an answer without end is out: waits for admin_tell() */
+    CONN_STREAM, /* an answer without end: all events so far are sent, and admin_tell() adds the next */
     CONN_LINGER  /* answered for the last time: waits for the peer to close, so that it can read the answer */
 };
 
@@ -41,7 +41,7 @@ struct admin_conn {
     enum conn_state state;
     becalm_ns since; /* its latest progress */
     union address_socket local;
-    struct buffer in; /* the head, then what came behind it */
+    struct buffer in; /* the head, then the bytes after it */
     size_t scanned;   /* bytes of `in` that hold no head's end */
     struct head head;
     struct h1_body body;
@@ -92,8 +92,7 @@ void admin_conn_close(struct admin_conn *conn)
 
 /* Answers. */
 
-/* Pages of the dashboard may load what comes from here, and nothing else; nothing else of ours is shown by a browser.
- */
+/* Pages of the dashboard may load files from this address only; a browser must not render any other answer. */
 static void put_browser_fields(struct text_sink *out, const struct admin_answer *answer)
 {
     text_put_chars(out, answer->runs ? "content-security-policy: default-src 'self'; object-src 'none'; "
@@ -124,8 +123,7 @@ static void put_fields(struct text_sink *out, const struct admin_answer *answer)
     put_browser_fields(out, answer);
 }
 
-/* What is not sent yet waits here and not in the socket, which would take minutes of events for a client that reads
- * none. */
+/* Unsent events wait here and not in the socket, which would hold minutes of events for a client that reads none. */
 static void keep_unsent_short(const struct admin_conn *conn)
 {
     int bytes = STREAM_UNSENT;
@@ -168,7 +166,7 @@ static void answer_begin(struct admin_conn *conn, bool to_head)
     enter(conn, CONN_WRITE, HEAD_TIME);
 }
 
-/* An answer to what is no proper request: the connection ends with it. */
+/* An answer to a malformed request: the connection ends with it. */
 static void refuse(struct admin_conn *conn, uint32_t status, const char *sentence)
 {
     conn->keep = false;
@@ -205,7 +203,7 @@ static bool is_head(const struct admin_request *request)
     return request->method.length == 4 && memcmp(request->method.at, "HEAD", 4) == 0;
 }
 
-/* The head is here. What can be refused is, before the body comes. */
+/* The head is here. A request that can be refused is refused before its body comes. */
 static void head_done(struct admin_conn *conn)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -216,7 +214,7 @@ static void head_done(struct admin_conn *conn)
     if (conn->head.framing == BODY_LENGTH && conn->head.content_length > ADMIN_BODY_MAX) {
         refuse(conn, 413, "A body has at most 64 KiB here.");
     } else if (!admin_route_check(conn->admin, &request, &conn->answer)) {
-        conn->keep = conn->keep && conn->body.ended; /* else the body is still to come, and nobody wants it */
+        conn->keep = conn->keep && conn->body.ended; /* else the body would still come, and is not wanted */
         answer_begin(conn, is_head(&request));
     } else {
         enter(conn, CONN_BODY, HEAD_TIME);
@@ -523,8 +521,8 @@ static struct admin_conn *stalest(const struct admin *admin, enum worth which)
     return found;
 }
 
-/* A probe of /healthz looks like any other connection until its head is here. So that strangers have no more than time
- * against it, the newest of them stay, and who is worth more leaves them ADMIN_CONNS_OPEN places. */
+/* A probe of /healthz looks like any other connection until its head is here. So the newest connections stay, and
+ * connections with a token leave ADMIN_CONNS_OPEN places for new ones: a flood can only delay the probe. */
 struct admin_conn *admin_conns_cheapest(const struct admin *admin)
 {
     struct admin_conn *found = stalest(admin, WORTH_NOTHING);
@@ -564,7 +562,7 @@ void admin_conns_quiet(struct admin *admin)
     }
 }
 
-/* Who has not taken the event before yet misses this one; who takes nothing for HEAD_TIME is sent away. */
+/* A client that has not read the previous event yet misses this one; one that reads nothing for HEAD_TIME is closed. */
 void admin_tell(struct admin *admin)
 {
     struct buffer event = {.bytes_max = ADMIN_PAGE_MAX};

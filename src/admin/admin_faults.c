@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Faults on order: what an operator wants to go wrong. Every order needs a token, also where nothing else does. */
+/* Faults that an operator injects. Every order needs a token, even where no other page does. */
 
 static const char *towards(const struct fault *fault)
 {

@@ -6,8 +6,9 @@
 
 #include <arpa/inet.h>
 
-/* Who may ask. A browser on this machine reaches loopback for any page that it shows; so a page of another site must
- * neither read nor write here, whatever name it gives to 127.0.0.1. Programs send neither Origin nor Sec-Fetch-Site. */
+/* Access control. A browser on this machine can reach loopback for any page that it shows; so a page of another site
+ * must neither read nor write here, whatever name it gives to 127.0.0.1. Programs send neither Origin nor
+ * Sec-Fetch-Site. */
 
 /* ---- the token ---- */
 
@@ -132,7 +133,7 @@ bool admin_guard(const struct admin *admin, const struct admin_request *request,
                  struct admin_answer *answer)
 {
     bool reads = text_is(request->method, "GET") || text_is(request->method, "HEAD");
-    /* Where a token is asked for, only who has it learns anything, and no page has: then any name will do. */
+    /* If a token is required, a page of another site learns nothing without it: then any host name is allowed. */
     if (admin->token == NULL && !is_our_name(request)) {
         admin_problem(answer, 403,
                       "Host is neither localhost, nor a loopback address, nor the address that this came in by.");

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Idempotency keys that are held, because nobody knows what became of their request: an operator has to look. */
+/* Idempotency keys that are held, because it is unknown whether their request was executed: an operator has to find
+ * out.
+ */
 
 #define LIST_MOST 1000u
 
@@ -57,7 +59,7 @@ void admin_keys(struct admin *admin, const struct admin_request *request, struct
     free(list);
 }
 
-/* Of keys that are shared the store is asked, and the log tells what became of it. True: they are. */
+/* If keys are shared, the order goes to the store, and the log has the result. True: they are shared. */
 static bool order_desk(const struct gateway *gateway, const unsigned char id[STORE_ID], struct admin_answer *answer)
 {
     if (gateway->desk == NULL) {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* What an operator can order: a reload, and the state of breakers. */
+/* Orders of an operator: a reload, and the state of breakers. */
 
 /* ---- reload ---- */
 

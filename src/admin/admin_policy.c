@@ -5,7 +5,8 @@
 #include "policy/schema.h"
 #include "proxy/gateway_shared.h"
 
-/* /api/policy: every target's rules as `becalm check --explain` tells them, and what the role makes of them. */
+/* /api/policy: every target's rules as `becalm check --explain` prints them, and their effective values in this role.
+ */
 
 struct telling {
     struct buffer *page;
@@ -31,7 +32,7 @@ static void tell_value(const char *key, const char *value, struct becalm_origin 
     buffer_json_close(page, '}');
 }
 
-/* What the engine runs differs from what is written where gatewayRetries is false, and where limit.kind is auto. */
+/* The effective rules differ from the written ones where gatewayRetries is false, and where limit.kind is auto. */
 static void tell_in_force(struct buffer *page, const struct becalm_policy *policy)
 {
     buffer_json_open(page, "inForce", '{');

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* /api/state. docs/admin.md promises its names: add, but do not rename. What does not apply is left out. */
+/* /api/state. docs/admin.md promises its names: add, but do not rename. Members that do not apply are left out. */
 
 struct telling {
     const struct admin *admin;

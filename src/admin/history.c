@@ -65,7 +65,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* What happened is added up, what was in flight is the most; all else is as at the end, which `next` is. */
+/* Counts are added up, in_flight and waiting take the maximum; all other values are those of `next`, the later sample.
+ */
 static void sample_add(struct history_sample *sum, const struct history_sample *next)
 {
     struct history_sample before = *sum;

@@ -70,13 +70,13 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In a size line: sets the next state. NULL, or what is wrong. */
+/* In a size line: sets the next state. NULL, or the error. */
 static const char *take_size(struct h1_body *body, char c)
 {
     int digit = hex_value(c);
     if (digit >= 0) {
         if (++body->line_bytes > SIZE_DIGITS_MAX || body->left > INT64_MAX >> 4) {
-            return "a chunk's size is too long"; /* for 63 bits, which is what many others have */
+            return "a chunk's size is too long"; /* for 63 bits, as in many other parsers */
         }
         body->left = body->left << 4 | (uint64_t)digit;
         body->state = SIZE;
@@ -128,7 +128,7 @@ static const char *take_exactly(struct h1_body *body, char c, char expected, enu
     return NULL;
 }
 
-/* One byte between payloads. NULL, or what is wrong. */
+/* One byte between payloads. NULL, or the error. */
 static const char *take_frame(struct h1_body *body, char c)
 {
     switch ((enum state)body->state) {
@@ -191,7 +191,7 @@ static bool take_trailer(struct h1_body *body, char c)
     BECALM_UNREACHABLE();
 }
 
-/* All bytes of the trailers that are there and well formed; what is wrong is said when it comes first. */
+/* All bytes of the trailers that are there and well formed; an error is reported when its byte comes first. */
 static struct h1_piece next_trailer(struct h1_body *body, const char **at, const char *end)
 {
     struct h1_piece piece = {.kind = H1_PIECE_TRAILER, .at = *at};

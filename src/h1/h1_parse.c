@@ -22,7 +22,7 @@ struct parse {
 
 /* ---- bytes ---- */
 
-/* What a byte may be part of: a text, which is a value or a phrase; or a name, too (tchar of RFC 9110, 5.6.2). */
+/* Where a byte may occur: in a text, which is a value or a phrase; or also in a name (tchar of RFC 9110, 5.6.2). */
 #define T 1
 #define N 3
 /* clang-format off */
@@ -243,7 +243,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* What read_fields() has read so far. Nobody else points to it, so that it stays in registers. */
+/* The progress of read_fields(). No other pointer refers to it, so that it stays in registers. */
 struct lines {
     const char *bytes;
     struct field *field;
@@ -425,15 +425,16 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
         verdict = h1__settle_answer(head, p.repeated, body_of(head->status, to_head, to_connect));
     }
     if (verdict.kind == H1_BAD) {
-        verdict.status = 502; /* whatever a client would have been told: it is the host's fault */
+        verdict.status = 502; /* 502 instead of the status for clients: the host broke the rule */
     }
     return verdict;
 }
 
 /* ---- trailers ---- */
 
-/* What a reader that puts trailers among the fields of the head could be led astray by: fields for one connection,
- * ways, credentials, how a body is read, and what only we or a trusted peer may say. Framing and Host are refused. */
+/* Trailers that could mislead a receiver which merges trailers into the head: fields for one connection, routing,
+ * credentials, how a body is read, and fields that only the gateway or a trusted peer may set. Framing and Host are
+ * refused. */
 #define NEVER_TRAILS                                                                                             \
     (FIELD_HOP | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_VIA) | FIELD_BIT(FIELD_AUTHORIZATION) |               \
      FIELD_BIT(FIELD_COOKIE) | FIELD_BIT(FIELD_CONTENT_TYPE) | FIELD_BIT(FIELD_IDEMPOTENCY_KEY) |                \
@@ -563,7 +564,7 @@ static const char *first_empty_line(const char *from, unsigned feeds, const char
     return found;
 }
 
-/* The same of at least seventeen bytes. The last ones may be looked at twice: what is no end stays none. */
+/* The same for at least seventeen bytes. The last ones may be examined twice, with the same result. */
 static const char *head_end_by_sixteen(const char *at, const char *end)
 {
     const char *last = end - 17;
@@ -581,7 +582,8 @@ static const char *head_end_by_sixteen(const char *at, const char *end)
 size_t h1_head_end(const char *bytes, size_t length, size_t seen)
 {
     const char *end = bytes + length;
-    const char *at = bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for what came now */
+    const char *at =
+        bytes + (seen < 2 ? 0 : seen - 2); /* a line feed there may have waited for the bytes that came now */
 #if defined __SSE2__
     const char *found = end - at >= 17 ? head_end_by_sixteen(at, end) : head_end_by_line(at, end);
 #else

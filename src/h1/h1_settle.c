@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "h1_internal.h"
 
-/* What the fields of a head mean: how long its body is, what becomes of its connection, which fields go no further. */
+/* Interprets the fields of a head: the length of its body, whether its connection is kept, and which fields are not
+ * passed on. */
 
-/* What Connection can't take away: whoever drops these changes who is asked, by whom, for what, or how often. */
+/* Fields that Connection can't remove: without them the request would have another host, client, meaning or effect. */
 #define END_TO_END                                                                                             \
     (FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_CONTENT_LENGTH) | FIELD_BIT(FIELD_TRANSFER_ENCODING) |            \
      FIELD_BIT(FIELD_TRAILER) | FIELD_BIT(FIELD_EXPECT) | FIELD_BIT(FIELD_CONTENT_TYPE) |                      \
@@ -83,7 +84,7 @@ static void read_options(struct head *head, struct becalm_text list, struct opti
     }
 }
 
-/* As a member of one of its lines; what else TE says is about codings that nobody here sends. */
+/* As a member of one of its lines; other members of TE are about codings that the gateway never sends. */
 static bool takes_trailers(const struct head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -158,8 +159,8 @@ static bool read_length(struct becalm_text text, uint64_t *length)
     return text_take_number(&text, length) > 0 && text_ended(text) && *length <= INT64_MAX;
 }
 
-/* "gzip, chunked" is well framed, but by a coding that nobody here undoes: 501 (RFC 9112, 6.1). Chunks of chunks are
- * not. */
+/* "gzip, chunked" is well framed, but the gateway does not decode gzip: 501 (RFC 9112, 6.1). Chunks of chunks are not.
+ */
 static bool ends_chunked(struct becalm_text coding)
 {
     struct becalm_text last = coding;

@@ -39,7 +39,7 @@ static bool take_registered_name(struct becalm_text *text)
     }
 }
 
-/* [::1]: its digits are not counted, because nobody connects to it from here. */
+/* [::1]: its digits are not counted, because the gateway does not connect to it. */
 static bool take_ipv6(struct becalm_text *text)
 {
     size_t colons = 0;
@@ -93,7 +93,8 @@ bool h1_target_split(struct becalm_text text, bool connect, struct h1_target *ta
 {
     *target = (struct h1_target){0};
     if (text_ended(text) || memchr(text.at, '#', text.length) != NULL) {
-        return false; /* a fragment stays with the client; who cuts it and who does not see different paths */
+        return false; /* a client must not send a fragment; programs that cut it and programs that do not see different
+                         paths */
     }
     if (connect) {
         target->authority = text;

@@ -33,7 +33,7 @@ struct span_source {
     struct ring ring;
 };
 
-/* What a policy says, as the thread needs it. */
+/* The settings of a policy, in the form that the thread needs. */
 struct orders {
     struct export_place place; /* without a URL: nothing is exported */
     char *service;

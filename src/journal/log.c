@@ -25,7 +25,7 @@
 
 enum stream_name { STREAM_LINES, STREAM_ACCESS, STREAM_COUNT };
 
-/* What a stream's file did in the latest round. */
+/* The result of the latest round of writes to a stream's file. */
 enum flow {
     FLOW_IDLE,    /* nothing was there to write */
     FLOW_WRITTEN, /* everything that was there */
@@ -260,7 +260,7 @@ static enum flow source_write(struct log *log, enum stream_name name, uint32_t i
     return FLOW_WRITTEN;
 }
 
-/* What waits in one source, but not for ever what is put meanwhile: others wait too. */
+/* Writes the lines that wait in one source, but not all that are put meanwhile, because other sources wait too. */
 static enum flow source_drain(struct log *log, enum stream_name name, uint32_t index, bool regular)
 {
     enum flow flow = source_write(log, name, index, regular);
@@ -345,7 +345,7 @@ static bool stream_waiting(const struct log *log, enum stream_name name)
     return false;
 }
 
-/* Is there something that could be written at once? What a full pipe or a broken file holds up is not. */
+/* Are there lines that can be written now? Lines that a full pipe or a broken file holds up do not count. */
 static bool writer_busy(const struct log *log)
 {
     bool busy = false;

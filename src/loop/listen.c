@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A Unix socket that a process left behind when it was killed: nobody answers there. */
+/* A Unix socket that a process left behind when it was killed: no process accepts connections there. */
 static void remove_dead_socket(const union address_socket *address)
 {
     struct stat about;

@@ -207,7 +207,7 @@ static int sleep_ms(const struct loop *loop, becalm_ns due)
     return left > 3600 * BECALM_S ? 3600 * 1000 : (int)((left + BECALM_MS - 1) / BECALM_MS);
 }
 
-/* One batch of what has happened. True: there may be more. */
+/* Handles one batch of events. True: there may be more. */
 static bool hear(struct loop *loop, int sleep)
 {
     UNFILLED struct epoll_event event[BATCH]; /* of 3 KiB a few are filled by the system */
@@ -222,8 +222,8 @@ static bool hear(struct loop *loop, int sleep)
     return count == BATCH || count < 0; /* below 0: a signal came, or the whole process stood still */
 }
 
-/* Timers come after whatever has happened by then: a process that was kept from its work for a while would else take
- * for late what lies in its sockets. But they come, however much happens. */
+/* Timers run after the socket events: otherwise a process that was not scheduled for a while would time out peers whose
+ * bytes are already in its sockets. But timers do run, however many events there are. */
 void loop_turn(struct loop *loop, bool sleeps)
 {
     becalm_ns due = loop->first_task != NULL ? loop->now : wheel_next(&loop->wheel);

@@ -83,7 +83,7 @@ becalm_ns wheel_next(struct wheel *wheel)
             return (tick > wheel->tick ? tick : wheel->tick) * TICK;
         }
     }
-    /* The last level turns round: what is left there comes after its end. */
+    /* The last level turns round: timers that are still there are due after its end. */
     if (wheel->used[WHEEL_LEVELS - 1] != 0 && first_used(wheel, WHEEL_LEVELS - 1, 0) < WHEEL_SLOTS) {
         return ((wheel->tick | HORIZON) + 1) * TICK;
     }
@@ -137,7 +137,7 @@ void wheel_run(struct wheel *wheel, becalm_ns now)
         } else if (next == WHEEL_SLOTS) {
             wheel->tick = turn;
         } else {
-            wheel->tick = tick + 1; /* what is armed from now on comes later */
+            wheel->tick = tick + 1; /* timers that are armed from now on fire later */
             fire_slot(wheel, next);
         }
         if (wheel->tick == turn) {

@@ -45,7 +45,7 @@ static void put_document(struct text_sink *out, const struct own *own)
     text_put_chars(out, "}\n");
 }
 
-/* Whole seconds, spread over half as much again, so that those who were turned away together do not come back so. */
+/* Whole seconds, spread over half as much again, so that clients that were refused together do not return together. */
 static uint64_t retry_after(const struct own *own)
 {
     becalm_ns wait = own->retry_after == BECALM_NEVER || own->retry_after == 0 ? USUAL_RETRY_AFTER : own->retry_after;

@@ -56,7 +56,7 @@ struct becalm_text packed_split(struct becalm_text *packed)
     return rest;
 }
 
-/* Neither a line's end nor any other sign that has a meaning to who reads a head. */
+/* No line end, and no other character with a meaning to a parser of heads. */
 static bool is_plain(struct becalm_text text, bool token)
 {
     for (size_t i = 0; i < text.length; i++) {

@@ -14,7 +14,7 @@ ssize_t wire__recv(int fd, char *into, size_t size)
     return syscall(SYS_recvfrom, fd, into, size, 0, NULL, NULL);
 }
 
-/* Most of what is sent is one piece, for which the kernel need not read a list. */
+/* Most sends have one piece, for which the kernel need not read a list. */
 static ssize_t send_parts(int fd, struct iovec *part, int count)
 {
     if (count == 1) {

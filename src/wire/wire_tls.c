@@ -16,33 +16,33 @@
 #define RECORD_ROOM (RECORD + 512u)
 #define SHORT       (4u * 1024)  /* the first records of an answer, which can be opened as soon as they have come */
 #define SHORT_UNTIL (64u * 1024) /* then they are long */
-#define HELD_MAX    (64u * 1024) /* of what TLS says by itself to a peer who does not read */
+#define HELD_MAX    (64u * 1024) /* of TLS's own messages to a peer that does not read */
 #define TALK_MAX    32u /* records in a row that are nothing but TLS: new keys, tickets. They cost us, not the peer */
 
 enum tls_state {
     TLS_SHAKING,
     TLS_OPEN,
-    TLS_OVER /* the handshake or a record failed: what still comes is thrown away */
+    TLS_OVER /* the handshake or a record failed: later bytes are thrown away */
 };
 
 struct wire_tls {
     struct tls_link link; /* first */
     SSL *ssl;
-    struct wire *wire; /* whose operation this is: a wire may move */
+    struct wire *wire; /* the wire of the present operation: a wire may move in memory */
     struct wire_room *room;
     struct tls_context *context;
     struct wire_host *host; /* NULL: we are the server */
     const char *at;         /* sealed bytes that were read from the socket, during an operation */
     const char *end;
     struct bytes in;   /* those that were left over from it */
-    struct bytes held; /* what TLS said by itself, and the socket did not take */
+    struct bytes held; /* TLS's own messages that the socket did not take */
     ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_FULL */
     const char *why;   /* the handshake failed */
     uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
     uint32_t talk;     /* records since then that are nothing but TLS */
     enum tls_state state;
-    bool writes; /* the operation is a write: what the socket does not take waits in the wire's `out` */
+    bool writes; /* the operation is a write: bytes that the socket does not take wait in the wire's `out` */
     bool ended;  /* the socket gave its end */
     bool cut;    /* without TLS's own end before it */
     bool own;    /* `at` points into `in` */
@@ -54,7 +54,7 @@ struct wire_tls {
 
 /* Sending. */
 
-/* Sends what was sealed; keeps what the socket does not take, behind what waits already. */
+/* Sends the encrypted bytes; those that the socket does not take are kept, after the bytes that wait already. */
 static void spill(struct wire_tls *tls)
 {
     struct wire_room *room = tls->room;
@@ -81,7 +81,7 @@ static void spill(struct wire_tls *tls)
     }
 }
 
-/* What OpenSSL reads and writes by. It writes all it wants, so that it never has to be asked a second time. */
+/* OpenSSL reads and writes through this. It accepts all writes, so that OpenSSL never has to repeat one. */
 
 static int bio_write(BIO *bio, const char *bytes, int length)
 {
@@ -294,7 +294,7 @@ void wire__tls_free(struct wire *wire)
 
 /* Reading. */
 
-/* What was said before goes first. False: broken. */
+/* Earlier messages go first. False: broken. */
 static bool flush_held(struct wire_tls *tls)
 {
     struct bytes *held = &tls->held;
@@ -332,7 +332,7 @@ static ssize_t receive(struct wire_tls *tls, size_t size)
     return got;
 }
 
-/* Keeps what OpenSSL has not taken, for the next time: the room is everybody's. False: no memory. */
+/* Keeps the bytes that OpenSSL has not read for the next time, because all wires share the room. False: no memory. */
 static bool keep_rest(struct wire_tls *tls)
 {
     size_t left = (size_t)(tls->end - tls->at);
@@ -415,7 +415,7 @@ static ssize_t fail(struct wire_tls *tls)
     }
     tls->state = TLS_OVER;
     spill(tls);
-    tls->wire->source.readable = true; /* who waits for the peer to hear it reads to the end */
+    tls->wire->source.readable = true; /* an owner that waits until the peer has read the alert reads to the end */
     ERR_clear_error();
     return WIRE_BROKEN;
 }
@@ -449,7 +449,7 @@ static ssize_t end(struct wire_tls *tls, bool told)
     return WIRE_END;
 }
 
-/* OpenSSL gave nothing. True: it wants more sealed bytes; else *result says what has come to an end. */
+/* OpenSSL gave no data. True: it wants more encrypted bytes; else *result says how the connection ended. */
 static bool wants_more(struct wire_tls *tls, int rc, ssize_t *result)
 {
     switch (SSL_get_error(tls->ssl, rc)) {
@@ -472,7 +472,7 @@ static bool is_alien(struct wire_tls *tls)
     return first && tls->host == NULL && tls->at < tls->end && tls->at[0] != 0x16;
 }
 
-/* What is read after the end of all is thrown away. */
+/* Bytes after the end of TLS are thrown away. */
 static ssize_t drain(struct wire_tls *tls)
 {
     ssize_t got = WIRE_LATER;
@@ -482,14 +482,14 @@ static ssize_t drain(struct wire_tls *tls)
     return got > 0 ? WIRE_LATER : got;
 }
 
-/* More of what was asked for may be had without the socket. */
+/* More data may be available without reading the socket. */
 static void note_more(struct wire_tls *tls)
 {
     tls->wire->source.readable |= SSL_pending(tls->ssl) > 0 || tls->at < tls->end;
 }
 
-/* OpenSSL wants more, and gave nothing for what it has taken since `from`. Was that a whole record of an open
- * connection? Then it is TLS that speaks with itself. */
+/* OpenSSL wants more, and gave no data for the bytes that it has taken since `from`. Were they a whole record of an
+ * open connection? Then the record was one of TLS's own messages. */
 static bool is_talk(const struct wire_tls *tls, const char *from)
 {
     return tls->state == TLS_OPEN && tls->at != from && (tls->at < tls->end || SSL_has_pending(tls->ssl) == 0);
@@ -525,7 +525,7 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
             continue;
         }
         if (rc > 0 || total > 0) {
-            /* What stopped it, if it is not for want of bytes, stops the next read, too, which tells it then. */
+            /* An error other than a lack of bytes also stops the next read, which then reports it. */
             tls->wire->source.readable |= rc <= 0 && SSL_get_error(tls->ssl, rc) != SSL_ERROR_WANT_READ;
             note_more(tls);
             return size == 0 ? 1 : (ssize_t)total;
@@ -725,7 +725,7 @@ static ssize_t seal_parts(struct wire_tls *tls, const struct iovec *part, int co
     return joined > 0 && !seal(tls, plain, joined) ? WIRE_BROKEN : (ssize_t)total;
 }
 
-/* What was sealed before goes first. */
+/* Bytes that were encrypted before go first. */
 static ssize_t write_begin(struct wire *wire)
 {
     struct wire_tls *tls = wire->tls;
