@@ -84,7 +84,7 @@ bool outcome_headed(CURL *easy)
     return length >= 0 || header(easy, "Content-Length").at == NULL || header(easy, "Transfer-Encoding").at != NULL;
 }
 
-bool outcome_uploads(CURL *easy, curl_off_t *before)
+enum upload outcome_uploads(CURL *easy, curl_off_t *before)
 {
     curl_off_t size = -1;
     curl_off_t sent = info_count(easy, CURLINFO_SIZE_UPLOAD_T);
@@ -94,7 +94,7 @@ bool outcome_uploads(CURL *easy, curl_off_t *before)
     bool at_once = *before == 0 && sent == size;
     bool moved = sent != *before && !at_once;
     *before = sent;
-    return waits || moved;
+    return waits ? UPLOAD_WAITS : moved ? UPLOAD_MOVES : UPLOAD_STANDS;
 }
 
 bool outcome_sent_body(CURL *easy)

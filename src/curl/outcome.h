@@ -35,9 +35,13 @@ void outcome_of_failure(CURL *, CURLcode, const struct asked *, struct seen *);
  * of that has come. Of a head that says no length its first line after the status has to do. */
 bool outcome_headed(CURL *);
 
-/* Is the request's body on its way? Its beginning is not out yet; or more of it is than `before`, which is then so
- * much. One that has gone out at once is not. */
-bool outcome_uploads(CURL *, curl_off_t *before);
+/* Where is the request's body? */
+enum upload {
+    UPLOAD_STANDS, /* there is none, it is through (at once, perhaps), or no more of it has gone out */
+    UPLOAD_WAITS,  /* its beginning is not out yet */
+    UPLOAD_MOVES   /* more of it is out than `before`, which is then so much */
+};
+enum upload outcome_uploads(CURL *, curl_off_t *before);
 
 /* Have bytes of a body been delivered, and of a body sent? */
 bool outcome_delivered(CURL *);

@@ -23,6 +23,8 @@
 #define LOOKS         8u               /* at an attempt in flight, while an attempt's timeout passes */
 #define LOOK_FOR_HOST (20 * BECALM_MS) /* and so often at one that asks whether a host is back: others wait for it */
 
+#define BEGIN_WITHIN (60 * BECALM_S) /* a body, where the policy has no deadline */
+
 /* An answer whose end comes so soon after its head is as good as one that came whole. */
 #define HEAD_FRESH (100 * BECALM_US)
 
@@ -591,6 +593,45 @@ static bool line_waits(struct attempt *attempt, becalm_ns now)
     return false;
 }
 
+/* It ends here, though libcurl has not said so. */
+static void attempt_cut(struct attempt *attempt, const struct seen *seen)
+{
+    struct transfer *transfer = attempt->transfer;
+    attempt_drop(attempt);
+    transfer->code = CURLE_OPERATION_TIMEDOUT;
+    transfer->cut = true;
+    transfer->seen = *seen;
+    seen_keep(transfer);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .outcome = seen->outcome});
+}
+
+/* Until when a body may begin. libcurl waits a second for "100 Continue", and a read function for its data; but if that
+ * gives less than was announced, host and libcurl wait for each other, and nothing tells us so. */
+static becalm_ns must_begin_at(const struct attempt *attempt)
+{
+    becalm_ns deadline = attempt->transfer->call.policy->deadline;
+    return becalm_ns_after(attempt->due_at, deadline == BECALM_NEVER ? BEGIN_WITHIN : deadline);
+}
+
+/* Is its request's body still on its way? Then its time begins when that is through. True: the engine was told. */
+static bool upload_look(struct attempt *attempt, becalm_ns now)
+{
+    static const struct seen given_up = {.grpc_status = BECALM_GRPC_NONE,
+                                         .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
+    struct transfer *transfer = attempt->transfer;
+    enum upload upload = outcome_uploads(attempt->easy, &attempt->uploaded);
+    if (upload == UPLOAD_STANDS || now >= transfer->must_end_at) {
+        return false;
+    }
+    if (upload == UPLOAD_WAITS && now >= must_begin_at(attempt)) {
+        attempt_cut(attempt, &given_up); /* its caller's doing, as far as anybody knows */
+        return true;
+    }
+    becalm_call_streams(&transfer->call, attempt->slot);
+    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = attempt->slot});
+    return true;
+}
+
 /* How far is an attempt that has no callback? True: the engine was told something, and nothing else is to be done. Its
  * head is not looked for before it matters: more lines of it may be on their way. */
 static bool attempt_look(struct attempt *attempt, becalm_ns now)
@@ -607,21 +648,14 @@ static bool attempt_look(struct attempt *attempt, becalm_ns now)
     if (!host_is_up(transfer) && outcome_connected(attempt->easy)) {
         line_host_back(transfer, attempt);
     }
-    request_learn(transfer, attempt->easy);                   /* its time may be over: may it be repeated? */
-    if (outcome_uploads(attempt->easy, &attempt->uploaded)) { /* its time begins when the request is through */
-        becalm_call_streams(&transfer->call, attempt->slot);
-        step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_SENT, .slot = attempt->slot});
+    request_learn(transfer, attempt->easy); /* its time may be over: may it be repeated? */
+    if (upload_look(attempt, now)) {
         return true;
     }
     if (!never_sent(attempt, now, &seen)) {
         return false;
     }
-    attempt_drop(attempt);
-    transfer->code = CURLE_OPERATION_TIMEDOUT;
-    transfer->cut = true;
-    transfer->seen = seen;
-    seen_keep(transfer);
-    step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .outcome = seen.outcome});
+    attempt_cut(attempt, &seen);
     return true;
 }
 

@@ -74,6 +74,7 @@ struct lab {
     bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
     bool unsized;     /* nobody says how long the body is */
+    long lacks;       /* bytes that were said of the body, and never come */
     bool follow;      /* redirections */
     bool password;    /* is there for who asks */
     bool pauses;      /* the first time that the write callback is called */
@@ -366,7 +367,7 @@ static void set_body(struct call *call, struct lab *lab)
         SET(CURLOPT_UPLOAD, 1L);
         SET(CURLOPT_READFUNCTION, on_read);
         SET(CURLOPT_READDATA, call);
-        SET(CURLOPT_INFILESIZE_LARGE, lab->unsized ? (curl_off_t)-1 : (curl_off_t)strlen(lab->read));
+        SET(CURLOPT_INFILESIZE_LARGE, lab->unsized ? (curl_off_t)-1 : (curl_off_t)strlen(lab->read) + lab->lacks);
     }
     if (lab->read != NULL && lab->seek) {
         SET(CURLOPT_SEEKFUNCTION, on_seek);
@@ -885,6 +886,7 @@ static const struct {
     {OPTION(number, period_ms)},
     {OPTION(number, descriptors)},
     {OPTION(number, read_ms)},
+    {OPTION(number, lacks)},
     {OPTION(flag, answer_only)},
     {OPTION(flag, half_plain)},
     {OPTION(flag, body_plain)},

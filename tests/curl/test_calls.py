@@ -207,6 +207,28 @@ def test_calls__a_host_that_hangs_after_an_upload_is_cut(host, lab, unsized):
     assert (call["code"], call["attempts"]) == (28, ["timed_out"]) and 400 <= call["took_ms"] < 60000
 
 
+@pytest.mark.parametrize("interface, plain", [("easy", 1), ("multi", 0), ("socket", 1)])
+@pytest.mark.parametrize("deadline", ["policy", "caller"])
+def test_calls__a_body_that_never_begins_is_waited_for_until_the_deadline(host, lab, interface, plain, deadline):
+    """The read function has nothing to give, though a body was announced, and the host waits for it. That is no
+    failure of the host's."""
+    host.on("/", Reply(200, b"good"))
+    keys, own = ({"deadline": "1s"}, {}) if deadline == "policy" else ({"deadline": "300s"}, {"deadline_ms": 1000})
+    reason = "cancelled" if deadline == "policy" else "deadline"
+    call = lab(service(attemptTimeout="400ms", **keys), f"http://{host.address}/", read="", lacks=9, plain=plain,
+               interface=interface, header="Expect:", seconds=60, **own).call  # fmt: skip
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["cancelled"], reason)
+    assert call["took_ms"] >= 950
+
+
+@pytest.mark.parametrize("interface, plain", [("easy", 1), ("multi", 0), ("socket", 1)])
+def test_calls__the_caller_s_deadline_ends_an_upload_on_its_way(host, lab, interface, plain):
+    host.on("/", Reply(200, b"good"))
+    call = lab(service(attemptTimeout="5s"), f"http://{host.address}/", read="x" * 3000, read_ms=100, plain=plain,
+               interface=interface, header="Expect:", deadline_ms=1000).call  # fmt: skip
+    assert (call["code"], call["attempts"], call["reason"]) == (28, ["cancelled"], "deadline")
+
+
 @pytest.mark.parametrize("kind, head", [
     ("plain", b"Transfer-Encoding: chunked"), ("plain", b"X-Kind: endless"),
     ("answer_only", b"Transfer-Encoding: chunked"), ("recorded", b"X-Kind: endless"),
