@@ -141,8 +141,10 @@ struct becalm_outcome {
     bool provisional; /* HEAD of an OK: the head is good, but only the end says whether it succeeded (a gRPC status) */
     bool no_listener; /* REFUSED because no process listens at that host: if no host has one, the call may wait, see
                          restart.h */
-    becalm_ns hint;   /* has_hint: how long to wait */
-    uint32_t status;  /* the driver's own number (HTTP status, exit code); 0: there was no answer */
+    bool impatient;  /* TIMED_OUT or REFUSED by the caller's own timeout, not by one of the policy's. If attempts to the
+                        target usually take longer than that, it is retried and is no evidence against the service */
+    becalm_ns hint;  /* has_hint: how long to wait */
+    uint32_t status; /* the driver's own number (HTTP status, exit code); 0: there was no answer */
 };
 
 BECALM_END_DECLS

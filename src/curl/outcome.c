@@ -130,6 +130,11 @@ becalm_ns outcome_began(CURL *easy)
     return (becalm_ns)info_count(easy, CURLINFO_STARTTRANSFER_TIME_T) * BECALM_US;
 }
 
+becalm_ns outcome_lasted(CURL *easy)
+{
+    return (becalm_ns)info_count(easy, CURLINFO_TOTAL_TIME_T) * BECALM_US;
+}
+
 static uint32_t status_of(CURL *easy)
 {
     return (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE);

@@ -57,6 +57,9 @@ bool outcome_in_line(CURL *);
 /* How long it is in libcurl's own hands, once it is out of that line: until its first byte, if that has come. */
 becalm_ns outcome_began(CURL *);
 
+/* How long it took, all of it. */
+becalm_ns outcome_lasted(CURL *);
+
 bool outcome_connected(CURL *);
 
 #endif

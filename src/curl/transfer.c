@@ -312,6 +312,14 @@ static inline struct asked asked_of(const struct transfer *transfer)
     return (struct asked){&transfer->target->retry_on, transfer->handle};
 }
 
+/* libcurl says that a time was over: was it the caller's (CURLOPT_TIMEOUT and the like), or the policy's for a
+ * connection, which is the one that we set? */
+static BECALM__COLD bool is_impatient(const struct transfer *transfer, CURL *easy)
+{
+    becalm_ns connect = (becalm_ns)transfer->handle->option.connect_ms * BECALM_MS;
+    return connect == 0 || outcome_connected(easy) || outcome_lasted(easy) < connect;
+}
+
 static void see_end(struct transfer *transfer, CURL *easy, CURLcode code)
 {
     const struct asked asked = asked_of(transfer);
@@ -319,6 +327,7 @@ static void see_end(struct transfer *transfer, CURL *easy, CURLcode code)
         outcome_of_head(easy, &asked, &transfer->seen);
     } else {
         outcome_of_failure(easy, code, &asked, &transfer->seen);
+        transfer->seen.outcome.impatient = code == CURLE_OPERATION_TIMEDOUT && is_impatient(transfer, easy);
     }
     seen_keep(transfer);
 }

@@ -92,6 +92,8 @@ struct lab {
     long resume;        /* from this byte on */
     long size_max;
     long timeout_ms;
+    long hasty_from; /* the first of the calls in a row that have it ... */
+    long hasty;      /* ... and how many do; 0: all */
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
     long descriptors; /* at most so many in the program */
@@ -583,6 +585,10 @@ static void *run_easy(void *data)
         call_forget(call);
         pause_ms(lab->pause_ms);
         pause_ms(left_ms(lab, i));
+        if (lab->hasty > 0) {
+            bool is_hasty = i >= lab->hasty_from && i < lab->hasty_from + lab->hasty;
+            (void)curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, is_hasty ? lab->timeout_ms : 0L);
+        }
         if (i == 0 || !lab->deadline_once) {
             set_deadline(call);
         }
@@ -858,66 +864,27 @@ static const struct {
     bool (*read)(void *place, const char *value);
     size_t place;
 } option_table[] = {
-    {OPTION(text, other)},
-    {OPTION(text, interface)},
-    {OPTION(text, method)},
-    {OPTION(text, data)},
-    {OPTION(text, read)},
-    {OPTION(text, operation)},
-    {OPTION(text, file)},
-    {OPTION(text, form)},
-    {OPTION(text, proxy)},
-    {OPTION(text, cookie)},
-    {OPTION(text, jar)},
-    {OPTION(number, resume)},
-    {OPTION(number, size_max)},
-    {OPTION(number, file_from)},
-    {OPTION(number, timeout_ms)},
-    {OPTION(number, connect_ms)},
-    {OPTION(number, max_connects)},
-    {OPTION(number, abort_ms)},
-    {OPTION(number, repeat)},
-    {OPTION(number, threads)},
-    {OPTION(number, at_once)},
-    {OPTION(number, connections)},
-    {OPTION(number, deadline_ms)},
-    {OPTION(number, cancel_ms)},
-    {OPTION(number, pause_ms)},
-    {OPTION(number, period_ms)},
-    {OPTION(number, descriptors)},
-    {OPTION(number, read_ms)},
-    {OPTION(number, lacks)},
-    {OPTION(flag, answer_only)},
-    {OPTION(flag, half_plain)},
-    {OPTION(flag, body_plain)},
-    {OPTION(flag, form_reads)},
-    {OPTION(flag, unsized)},
-    {OPTION(flag, seek_fails)},
-    {OPTION(flag, follow)},
-    {OPTION(flag, password)},
-    {OPTION(flag, pauses)},
-    {OPTION(flag, pause_alone)},
-    {OPTION(flag, meddles)},
-    {OPTION(flag, late)},
-    {OPTION(flag, cookies)},
-    {OPTION(flag, again)},
-    {OPTION(flag, plain)},
-    {OPTION(flag, seek)},
-    {OPTION(flag, key)},
-    {OPTION(flag, fail_on_error)},
-    {OPTION(flag, fresh)},
-    {OPTION(flag, reset)},
-    {OPTION(flag, quiet)},
-    {OPTION(flag, deadline_once)},
-    {OPTION(flag, no_place)},
-    {OPTION(flag, state)},
-    {OPTION(header, header)},
-    {OPTION(words, set)},
-    {OPTION(names, only)},
-    {OPTION(flag, refuses)},
-    {OPTION(number, write_ms)},
-    {OPTION(flag, in_turn)},
-    {OPTION(flag, forks)},
+    {OPTION(text, other)},          {OPTION(text, interface)},     {OPTION(text, method)},
+    {OPTION(text, data)},           {OPTION(text, read)},          {OPTION(text, operation)},
+    {OPTION(text, file)},           {OPTION(text, form)},          {OPTION(text, proxy)},
+    {OPTION(text, cookie)},         {OPTION(text, jar)},           {OPTION(number, resume)},
+    {OPTION(number, size_max)},     {OPTION(number, file_from)},   {OPTION(number, timeout_ms)},
+    {OPTION(number, hasty_from)},   {OPTION(number, hasty)},       {OPTION(number, connect_ms)},
+    {OPTION(number, max_connects)}, {OPTION(number, abort_ms)},    {OPTION(number, repeat)},
+    {OPTION(number, threads)},      {OPTION(number, at_once)},     {OPTION(number, connections)},
+    {OPTION(number, deadline_ms)},  {OPTION(number, cancel_ms)},   {OPTION(number, pause_ms)},
+    {OPTION(number, period_ms)},    {OPTION(number, descriptors)}, {OPTION(number, read_ms)},
+    {OPTION(number, lacks)},        {OPTION(flag, answer_only)},   {OPTION(flag, half_plain)},
+    {OPTION(flag, body_plain)},     {OPTION(flag, form_reads)},    {OPTION(flag, unsized)},
+    {OPTION(flag, seek_fails)},     {OPTION(flag, follow)},        {OPTION(flag, password)},
+    {OPTION(flag, pauses)},         {OPTION(flag, pause_alone)},   {OPTION(flag, meddles)},
+    {OPTION(flag, late)},           {OPTION(flag, cookies)},       {OPTION(flag, again)},
+    {OPTION(flag, plain)},          {OPTION(flag, seek)},          {OPTION(flag, key)},
+    {OPTION(flag, fail_on_error)},  {OPTION(flag, fresh)},         {OPTION(flag, reset)},
+    {OPTION(flag, quiet)},          {OPTION(flag, deadline_once)}, {OPTION(flag, no_place)},
+    {OPTION(flag, state)},          {OPTION(header, header)},      {OPTION(words, set)},
+    {OPTION(names, only)},          {OPTION(flag, refuses)},       {OPTION(number, write_ms)},
+    {OPTION(flag, in_turn)},        {OPTION(flag, forks)},
 };
 
 static bool option_read(struct lab *lab, const char *argument)

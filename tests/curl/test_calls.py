@@ -282,6 +282,17 @@ def test_calls__what_libcurl_says_is_not_overwritten(host, lab):
 
 
 @pytest.mark.parametrize("plain", [0, 1])
+def test_calls__a_caller_that_is_too_hasty_for_the_service_harms_no_other(host, lab, plain):
+    """Its own timeout is over before answers usually come: that is retried, and no evidence against the host."""
+    host.on("/", Reply(200, b"good", delay=0.6))
+    policy = service(breaker="{mode: consecutive, failureThreshold: 3}", maxRetries=1, attemptTimeout="60s")
+    calls = lab(policy, f"http://{host.address}/", plain=plain, repeat=16, hasty_from=5, hasty=10, timeout_ms=30).calls
+    assert [call["reason"] for call in calls] == ["ok"] * 5 + ["attempts_spent"] * 10 + ["ok"]
+    assert {call["code"] for call in calls[5:15]} == {28}
+    assert {word for call in calls[5:15] for word in call["attempts"]} <= {"timed_out", "refused"}
+
+
+@pytest.mark.parametrize("plain", [0, 1])
 def test_calls__an_answer_that_libcurl_cuts_was_one(host, lab, plain):
     """However it was seen to come, its head is what the host is judged by."""
     host.on("/", Reply(200, b"x" * 50, cut=60, end="hang"))

@@ -449,7 +449,8 @@ static BECALM__INLINE void judge(struct step *s, struct becalm_live *live, const
         becalm_mark_note(target->mark, outcome);
     }
     budgets_note(s, live, outcome, traits->earns);
-    sketch_note(s, live, traits->evidence != BECALM_EVIDENCE_NONE || (is_lost(call, kind) && !live->unsent));
+    bool answered = traits->evidence != BECALM_EVIDENCE_NONE || (is_lost(call, kind) && !live->unsent);
+    sketch_note(s, live, answered && (kind == BECALM_OUTCOME_OK || !outcome->impatient));
     if (target->due != NULL && kind == BECALM_OUTCOME_OK && live->number == 0) {
         becalm__due_note(target->due, s->at, call->policy->attempt_timeout, becalm_ns_since(s->now, live->sent_at));
     }
@@ -476,10 +477,28 @@ BECALM__OUTLINE static void judge_any(struct step *s, struct becalm_live *live, 
     judge(s, live, outcome, outcome->kind);
 }
 
+/* Was its caller less patient than the target's answers usually need? Then it had to end so, and says nothing. */
+static bool is_hasty(struct step *s, const struct becalm_live *live)
+{
+    struct becalm_sketch *sketch = s->call->target->sketch;
+    return sketch != NULL && becalm_ns_since(s->now, live->sent_at) < becalm_sketch_typical(sketch, s->now);
+}
+
+/* An attempt that its caller cut short counts as one that was given up; the record says how it ended. */
+BECALM__COLD static void judge_impatient(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
+{
+    static const struct becalm_outcome given_up = {.kind = BECALM_OUTCOME_CANCELLED};
+    bool hasty = is_hasty(s, live);
+    judge_any(s, live, hasty ? &given_up : outcome);
+    record_close(s, live, outcome);
+}
+
 void becalm__attempt_judge(struct step *s, struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     if (outcome->kind == BECALM_OUTCOME_OK) {
         judge(s, live, outcome, BECALM_OUTCOME_OK); /* nearly every attempt */
+    } else if (outcome->impatient) {
+        judge_impatient(s, live, outcome);
     } else {
         judge_any(s, live, outcome);
     }
