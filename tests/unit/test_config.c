@@ -682,6 +682,24 @@ static void test_config__what_must_not_be_switched_on_by_a_typing_error_is_refus
     becalm_config_free(config);
 }
 
+static void test_config__an_address_is_listened_on_once(void **state)
+{
+    (void)state;
+    check_refused("listen: [127.0.0.1:80, 127.0.0.1:81, 127.0.0.1:80]\n",
+                  "policy.yaml:1:38: error: listen: 127.0.0.1:80 is there twice; write each address once [conflict]\n");
+    check_refused(
+        "listen: [\"unix:/run/a:0\", {address: \"unix:/run/a:0\", proxyProtocol: true}]\n",
+        "policy.yaml:1:27: error: listen: unix:/run/a:0 is there twice; write each address once [conflict]\n");
+    check_refused("listen: 127.0.0.1:9900\n",
+                  "policy.yaml:1:9: error: listen: 127.0.0.1:9900 is the address of admin, too (its default); write "
+                  "another one for either, or admin: none [conflict]\n");
+    check_refused("admin: 127.0.0.1:80\nservices: {a: {hosts: [h:1], listen: 127.0.0.1:80}}\n",
+                  "policy.yaml:2:38: error: listen: 127.0.0.1:80 is the address of admin, too; write another one for "
+                  "either, or admin: none [conflict]\n");
+    becalm_config_free(parse("listen: [127.0.0.1:0, 127.0.0.1:0]\nadmin: 127.0.0.1:0\n"));
+    becalm_config_free(parse("listen: 127.0.0.1:9900\nadmin: none\n"));
+}
+
 static void test_config__the_admin_address_may_be_none(void **state)
 {
     (void)state;
@@ -890,6 +908,7 @@ BECALM_TESTS(cmocka_unit_test(test_config__an_empty_defaults_is_the_default_poli
              cmocka_unit_test(test_config__a_shared_budget_in_the_store_needs_only_its_percent),
              cmocka_unit_test(test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out),
              cmocka_unit_test(test_config__what_must_not_be_switched_on_by_a_typing_error_is_refused),
+             cmocka_unit_test(test_config__an_address_is_listened_on_once),
              cmocka_unit_test(test_config__the_admin_address_may_be_none),
              cmocka_unit_test(test_config__a_service_without_hosts_has_a_dns_name),
              cmocka_unit_test(test_config__a_key_of_another_kind_is_a_warning),

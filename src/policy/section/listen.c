@@ -86,12 +86,20 @@ static bool item_load(struct loader *l, struct becalm_listener *listener, const 
     return fine && address_is_fine(l, key, address, listener->address) && loader_errors(l) == errors;
 }
 
-/* One address is spoken to in one way. */
+/* Port 0 is another one each time. */
+static bool is_same_address(const char *a, const char *b)
+{
+    size_t length = strlen(a);
+    bool any_port = length >= 2 && strcmp(a + length - 2, ":0") == 0 && strncmp(a, "unix:", 5) != 0;
+    return !any_port && strcmp(a, b) == 0;
+}
+
+/* One address is spoken to in one way: of two listeners there the system would choose for each client anew. */
 static bool twice_check(struct loader *l, const struct becalm_listener *listeners, uint32_t i,
                         const struct yaml_node *node)
 {
     for (uint32_t k = 0; k < i; k++) {
-        if (strcmp(listeners[k].address, listeners[i].address) == 0 && (listeners[k].tls || listeners[i].tls)) {
+        if (is_same_address(listeners[k].address, listeners[i].address)) {
             loader_error(l, node->line, node->column, "conflict",
                          "listen: %.64s is there twice; write each address once", listeners[i].address);
             return false;
@@ -195,12 +203,25 @@ static void door_check(struct loader *l, const struct listeners *all, uint32_t i
 {
     const struct becalm_listener *listener = &all->list[i];
     for (uint32_t k = 0; k < i; k++) {
-        if (all->list[k].service != listener->service && strcmp(all->list[k].address, listener->address) == 0) {
+        if (all->list[k].service != listener->service && is_same_address(all->list[k].address, listener->address)) {
             l->name = listener->file;
             loader_error(l, listener->line, listener->column, "conflict",
                          "listen: %.64s leads elsewhere already; write an address of its own", listener->address);
             return;
         }
+    }
+}
+
+/* Nor does the admin address lead to services. */
+static void admin_door_check(struct loader *l, const struct becalm_listener *listener)
+{
+    const char *admin = l->config->settings.admin;
+    if (admin != NULL && is_same_address(admin, listener->address)) {
+        const char *usual = strcmp(admin, BECALM_ADMIN_DEFAULT) == 0 ? " (its default)" : "";
+        l->name = listener->file;
+        loader_error(l, listener->line, listener->column, "conflict",
+                     "listen: %.64s is the address of admin, too%s; write another one for either, or admin: none",
+                     listener->address, usual);
     }
 }
 
@@ -232,6 +253,7 @@ bool listen_gather(struct loader *l, const struct yaml_node *written)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
+        admin_door_check(l, &all.list[i]);
         all.addresses[i] = all.list[i].address;
         all.list[i].role = role_of(&all.list[i], settings);
         all.list[i].passes_unlisted = unlisted_passes(&all.list[i]);
