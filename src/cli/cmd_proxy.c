@@ -168,6 +168,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
     uint64_t waited_for = 0; /* the reload that the service manager is waiting for; 0: none */
     bool settling = false;
     bool ending = false;
+    bool told = false; /* that nobody waits for USR2 */
     for (;;) {
         struct pollfd fds[4] = {
             {.fd = signals, .events = POLLIN},
@@ -213,6 +214,11 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
             changed(file);
             named_changed(file, gateway);
             waited_for = gateway_order_reload(gateway);
+        } else if (signal.ssi_signo == SIGUSR2) {
+            if (!told) {
+                fprintf(stderr, "becalm proxy: SIGUSR2 asks for nothing here: HUP reloads, TERM drains and ends\n");
+            }
+            told = true;
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
             if (!ending && signal.ssi_signo == SIGINT && isatty(STDERR_FILENO)) {
                 fprintf(stderr, "becalm proxy: draining; press Ctrl-C again to end at once\n");
@@ -232,6 +238,7 @@ static int block_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2); /* others reload or are replaced by it: a gateway must not end without a drain */
     signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
         return -1;

@@ -350,3 +350,14 @@ def test_the_watchdog_is_fed_only_while_every_thread_moves(gateway, host, manage
         assert manager.hears("WATCHDOG=1", seconds=0.5) is None
     for _ in range(3):
         assert manager.hears("WATCHDOG=1"), "it goes on"
+
+
+def test_a_signal_that_asks_for_nothing_ends_nothing(gateway, host):
+    """USR2 replaces the program elsewhere, or makes it reload. Here it must not end a gateway without a drain."""
+    made = gateway(policy_of([host()]))
+    for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGUSR2):
+        made.signal(number)
+        assert made.ask().status == 200
+    made.signal(signal.SIGTERM)
+    assert made.process.wait(60) == 0
+    assert made.log().count("SIGUSR2 asks for nothing") == 1
