@@ -188,6 +188,17 @@ def test_import__envoy_reads_status_codes_only_when_retry_on_says_so(imported):
     assert "Envoy looks at them only if retry_on has retriable-status-codes" in done.stderr
 
 
+def test_import__envoy_takes_one_item_for_a_list_of_one(becalm):
+    """As its parser of JSON and YAML does, wherever a list is wanted."""
+    listed = (FOLDER / "envoy-lists.yaml").read_text(encoding="utf-8")
+    single = re.sub(r"(\n *)- ", r"\1  ", listed).replace('["*"]', '"*"').replace("[503]", "503")
+    assert single.count("- ") == 0 and single != listed
+    one, other = (becalm("import", "envoy", "-", stdin=text) for text in (listed, single))
+    assert (one.returncode, other.returncode) == (0, 0), other.stderr
+    assert one.stdout == other.stdout and one.stderr == other.stderr
+    assert "503" in one.stdout and "10.0.0.1:80" in one.stdout
+
+
 def test_import__names_that_no_policy_may_have_are_changed_and_told_apart(imported):
     text = "clusters:\n- {name: 'a|b', connect_timeout: 1s}\n- {name: 'a b', connect_timeout: 2s}\n"
     done = imported("envoy", text)

@@ -537,6 +537,56 @@ static bool envoy_recognises(const struct object *object)
             (type != NULL && type->kind == YAML_SCALAR && strstr(type->text, "/envoy.") != NULL));
 }
 
+static bool is_list_key(const char *key)
+{
+    static const char *const keys[] = {"listeners",
+                                       "clusters",
+                                       "resources",
+                                       "filter_chains",
+                                       "filters",
+                                       "virtual_hosts",
+                                       "domains",
+                                       "routes",
+                                       "headers",
+                                       "endpoints",
+                                       "lb_endpoints",
+                                       "hosts",
+                                       "thresholds",
+                                       "tls_certificates",
+                                       "retriable_status_codes",
+                                       "alpn_protocols",
+                                       "server_names",
+                                       "health_checks",
+                                       "retry_host_predicate",
+                                       NULL};
+    unsigned i = 0;
+    while (keys[i] != NULL && !source_same(keys[i], key)) {
+        i++;
+    }
+    return keys[i] != NULL;
+}
+
+/* Envoy takes one item for a list of one, wherever it wants a list. So do we, from here on. */
+static void lists_make(struct source *s, const struct yaml_node *node)
+{
+    for (uint32_t i = 0; node->kind != YAML_SCALAR && i < node->count; i++) {
+        struct yaml_node *item = node->item[i];
+        lists_make(s, item);
+        if (node->kind != YAML_MAPPING || item->kind == YAML_SEQUENCE || yaml_is_null(item) ||
+            !is_list_key(node->key[i]->text)) {
+            continue;
+        }
+        struct yaml_node *only = emit_take(s->emit, sizeof *only);
+        struct yaml_node **items = emit_take(s->emit, sizeof *items);
+        if (only != NULL && items != NULL) {
+            *only = *item;
+            items[0] = only;
+            *item = (struct yaml_node){
+                .kind = YAML_SEQUENCE, .line = item->line, .column = item->column, .count = 1, .item = items};
+        }
+    }
+}
+
 static void envoy_read(struct source *s, const struct objects *objects)
 {
     struct envoy in = {.s = s};
@@ -546,6 +596,7 @@ static void envoy_read(struct source *s, const struct objects *objects)
         if (envoy_filter_is(&objects->at[i])) {
             envoy_filter_read(s, &objects->at[i]);
         } else {
+            lists_make(s, objects->at[i].node);
             envoy_anything_read(&in, objects->at[i].node, DEPTH_MAX);
         }
     }
