@@ -77,7 +77,8 @@ enum becalm_tls_verify { BECALM_TLS_VERIFY_FULL, BECALM_TLS_VERIFY_NONE };
 
 /* A file that the policy names, and where it does. A relative path is relative to the policy's folder. */
 struct becalm_file {
-    const char *path; /* NULL: none */
+    const char *path;    /* NULL: none */
+    const char *written; /* the same as it is in the policy */
     uint32_t line;
     uint32_t column;
 };
@@ -230,7 +231,8 @@ struct becalm_settings {
     uint32_t listener_count;
     const char *admin;                /* NULL: none */
     struct becalm_listener admin_tls; /* how the admin address is spoken to */
-    const char *admin_token_file;     /* NULL: none */
+    struct becalm_file admin_token;
+    const char *admin_token_file; /* its path; NULL: none */
     enum becalm_role role;
     bool gateway_retries;
     uint32_t workers;         /* 0: one per CPU that the process may use */

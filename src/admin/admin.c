@@ -282,11 +282,15 @@ int admin_prepare(struct admin *admin, const struct becalm_settings *settings, s
     admin->prepared = true;
     admin->next_listener = same ? admin->listener : NULL;
     admin->next_token = NULL;
-    if (settings->admin != NULL && settings->admin_token_file != NULL) {
-        admin->next_token = token_read(settings->admin_token_file, &why);
+    const struct becalm_file *named = &settings->admin_token;
+    if (settings->admin != NULL && named->path != NULL) {
+        const char *found = file_found(named);
+        admin->next_token = token_read(found, &why);
         if (admin->next_token == NULL) {
-            becalm_diag_add(diags, BECALM_ERROR, path, 1, 1, "admin", "adminTokenFile: can't use %s: %s",
-                            settings->admin_token_file, why);
+            uint32_t line = named->line == 0 ? 1 : named->line; /* 0: by --set */
+            uint32_t column = named->line == 0 ? 1 : named->column;
+            becalm_diag_add(diags, BECALM_ERROR, path, line, column, "admin", "adminTokenFile: can't use %s: %s", found,
+                            why);
             return BECALM_EIO;
         }
     }

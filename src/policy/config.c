@@ -449,6 +449,7 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
         return !l->no_memory;
     }
     trust_default(&config->settings);
+    config->settings.admin_token_file = config->settings.admin_token.path;
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
     /* Whatever was wrong above: all errors in one run. */

@@ -71,6 +71,12 @@ char *file_read(const char *path, size_t *length)
 }
 
 /* O_NONBLOCK: to open a FIFO that nobody writes to would take for ever. A regular file does not mind. */
+const char *file_found(const struct becalm_file *file)
+{
+    bool is_there = access(file->path, F_OK) == 0 || access(file->written, F_OK) != 0;
+    return is_there ? file->path : file->written;
+}
+
 int file_open_regular(const char *path, const char **why)
 {
     struct stat status;

@@ -5,6 +5,8 @@
 /* The text of a file, for the loader. It stops a byte behind the loader's cap, YAML_BYTES_MAX: enough to know that a
  * file is too long. */
 
+#include <becalm/config.h>
+
 #include <stddef.h>
 #include <stdio.h>
 
@@ -18,6 +20,8 @@ char *file_read_most(FILE *, size_t most, size_t *length);
 
 /* The same for a program that must not block: anything but a regular file is refused. NULL: *why has the reason. */
 char *file_read_regular(const char *path, size_t *length, const char **why);
+/* Where a file is that once was relative to the working directory: there, if the policy's folder has none. */
+const char *file_found(const struct becalm_file *);
 /* The descriptor of such a file, or -1. */
 int file_open_regular(const char *path, const char **why);
 

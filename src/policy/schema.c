@@ -317,7 +317,7 @@ static const struct schema_key settings[] = {
     {"listen", FIELD(LISTEN, listen), .sentence = "where the gateway listens"},
     {"admin", FIELD(ADMIN, admin), .word = "none",
      .sentence = "where metrics, health and the dashboard are; none: nowhere"},
-    {"adminTokenFile", FIELD(TEXT, admin_token_file), .sentence = "a file with the bearer token for the admin address"},
+    {"adminTokenFile", FIELD(FILE, admin_token), .sentence = "a file with the bearer token for the admin address"},
     {"role", FIELD(WORD, role), .words = role_words, .sentence = "what this instance is"},
     {"gatewayRetries", FIELD(BOOLEAN, gateway_retries), .sentence = "false: in role gateway nothing is retried or hedged"},
     {"workers", FIELD(INTEGER, workers), RANGE(1, 64), .word = "auto", .sentence = "threads; auto: one per CPU that the process may use, by affinity and the quota of its cgroup"},

@@ -290,7 +290,8 @@ static bool set_file(const struct setting *s)
     }
     memcpy(path, s->l->name, folder);
     memcpy(path + folder, s->node->text, s->node->length + 1);
-    *file = (struct becalm_file){.path = path, .line = s->node->line, .column = s->node->column};
+    *file =
+        (struct becalm_file){.path = path, .written = path + folder, .line = s->node->line, .column = s->node->column};
     return true;
 }
 

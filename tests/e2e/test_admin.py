@@ -389,6 +389,25 @@ def test_beyond_loopback_only_the_token_opens(gateway, host, tmp_path):
     assert admin(there, path="/healthz").status == 200 and admin(there, path="/readyz").status == 200
 
 
+def test_a_token_s_file_is_relative_to_the_policy(gateway, host, tmp_path):
+    """And, as once, to where the gateway was started, if the policy's folder has no such file."""
+    (tmp_path / "token-beside").write_text(TOKEN)
+    there = gateway(policy_of([host()], "adminTokenFile: ../token-beside"))
+    assert there.path.parent.parent == tmp_path
+    assert admin(there, path="/api/state").status == 401
+    assert admin(there, path="/api/state", fields=bearer(TOKEN)).status == 200
+    there.path.write_text(there.path.read_text().replace("token-beside", "token-nowhere"))
+    status, answer = post(there, "/api/reload", fields=bearer(TOKEN))
+    fault = answer["diagnostics"][0]
+    line = next(n for n, text in enumerate(there.path.read_text().splitlines(), 1) if "token-nowhere" in text)
+    assert status == 422 and (fault["line"], fault["column"]) == (line, 17), fault
+    assert f"{there.path.parent}/../token-nowhere" in fault["message"]
+    here = os.path.relpath(tmp_path / "token-beside")
+    there.path.write_text(there.path.read_text().replace("../token-nowhere", here))
+    assert post(there, "/api/reload", fields=bearer(TOKEN))[0] == 200
+    assert admin(there, path="/api/state", fields=bearer(TOKEN)).status == 200
+
+
 def test_a_reload_reads_the_token_again(gateway, host, tmp_path):
     secret = tmp_path / "token"
     secret.write_text(TOKEN)

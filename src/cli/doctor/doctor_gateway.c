@@ -5,6 +5,7 @@
 
 #include <becalm/version.h>
 
+#include "policy/file.h"
 #include "top/link.h"
 #include "top/trouble.h"
 
@@ -144,8 +145,8 @@ void doctor_gateway(struct doctor *d, const char *admin, const char *token_file)
         (void)snprintf(written, sizeof written, "%s%s", settings->admin_tls.tls ? "https://" : "", settings->admin);
         admin = written;
     }
-    if (settings != NULL && token_file == NULL && !asked_for) {
-        token_file = settings->admin_token_file;
+    if (settings != NULL && token_file == NULL && !asked_for && settings->admin_token.path != NULL) {
+        token_file = file_found(&settings->admin_token);
     }
     if (!link_place_parse(admin == NULL ? LINK_DEFAULT : admin, &place, why)) {
         doctor_say(d, DOCTOR_FAULT, TOPIC, "%s; do: --admin HOST:PORT or --admin unix:/path", why);
