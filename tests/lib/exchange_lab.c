@@ -5,13 +5,16 @@
 #include "gateway/control.h"
 #include "proxy/client/client.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -373,12 +376,75 @@ bool lab_reload(struct lab *lab, const char *policy)
     return rc == 0;
 }
 
+#define FOLDER "becalm-lab-"
+
+/* A folder that is locked while its process lives. -1: it is another's. */
+static int folder_lock(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void folder_remove(const char *path, int fd)
+{
+    (void)unlinkat(fd, "a", 0);
+    (void)unlinkat(fd, "b", 0);
+    (void)unlinkat(fd, "in", 0);
+    (void)rmdir(path);
+    close(fd);
+}
+
+/* What processes have left that were killed, or ended by an assertion. */
+static void folders_sweep(void)
+{
+    DIR *all = opendir("/tmp");
+    for (const struct dirent *entry; all != NULL && (entry = readdir(all)) != NULL;) {
+        char path[300];
+        snprintf(path, sizeof path, "/tmp/%s", entry->d_name);
+        int fd = strncmp(entry->d_name, FOLDER, strlen(FOLDER)) == 0 ? folder_lock(path) : -1;
+        if (fd >= 0) {
+            folder_remove(path, fd);
+        }
+    }
+    if (all != NULL) {
+        closedir(all);
+    }
+}
+
+/* Another process may sweep a folder away before it is locked: then one more is made. */
+static bool folder_make(struct lab *lab)
+{
+    static bool swept;
+    struct stat made;
+    if (!swept) {
+        swept = true;
+        folders_sweep();
+    }
+    for (int tries = 0; tries < 100; tries++) {
+        snprintf(lab->folder, sizeof lab->folder, "/tmp/" FOLDER "XXXXXX");
+        if (mkdtemp(lab->folder) == NULL) {
+            return false;
+        }
+        lab->folder_fd = folder_lock(lab->folder);
+        if (lab->folder_fd >= 0 && fstat(lab->folder_fd, &made) == 0 && made.st_nlink > 0) {
+            return true;
+        }
+        if (lab->folder_fd >= 0) {
+            close(lab->folder_fd);
+        }
+    }
+    return false;
+}
+
 bool lab_open(struct lab *lab, const char *policy)
 {
     static struct becalm_diags diags;
-    *lab = (struct lab){.listen_fd = {-1, -1}, .null_fd = -1};
-    snprintf(lab->folder, sizeof lab->folder, "%s", "/tmp/becalm-lab-XXXXXX");
-    if (mkdtemp(lab->folder) == NULL) {
+    *lab = (struct lab){.listen_fd = {-1, -1}, .null_fd = -1, .folder_fd = -1};
+    if (!folder_make(lab)) {
         perror("exchange_lab");
         return false;
     }
@@ -418,17 +484,11 @@ void lab_close(struct lab *lab)
         }
     }
     for (int i = 0; i < 2; i++) {
-        char path[80];
-        snprintf(path, sizeof path, "%s/%c", lab->folder, 'a' + i);
-        unlink(path);
         if (lab->listen_fd[i] >= 0) {
             close(lab->listen_fd[i]);
         }
     }
-    char path[80];
-    snprintf(path, sizeof path, "%s/in", lab->folder);
-    unlink(path);
-    rmdir(lab->folder);
+    folder_remove(lab->folder, lab->folder_fd);
     if (lab->null_fd >= 0) {
         close(lab->null_fd);
     }

@@ -38,6 +38,7 @@ struct lab {
     struct gateway *gateway;
     struct worker *worker;
     char folder[64]; /* of the hosts' sockets */
+    int folder_fd;   /* locked while this process lives; what a killed one has left, the next one takes away */
     int listen_fd[2];
     int null_fd; /* where its log goes */
     becalm_ns began_at;
