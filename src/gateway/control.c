@@ -10,6 +10,9 @@
 #include "admin/history.h"
 #include "container.h"
 
+#include <becalm/run.h>
+
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -28,6 +31,7 @@ struct name {
     uint32_t count;
     union address_socket *addresses;
     bool used;         /* by the snapshot that is being made */
+    bool answered;     /* in any way */
     uint64_t failures; /* in a row: the first is told, and the first success behind them */
 };
 
@@ -71,6 +75,7 @@ static void resolved(const struct resolve_result *result, void *data)
 {
     struct name *name = data;
     struct control *control = name->control;
+    name->answered = true;
     if (result->why != NULL && name->failures++ == 0) {
         note(control, BECALM_LOG_WARN, "name not resolved", "name", name->text);
     } else if (result->why == NULL && name->failures > 0) {
@@ -154,6 +159,37 @@ static uint32_t name_find(void *self, const char *text, uint16_t port, const uni
     name->used = true;
     *list = name->addresses;
     return name->count;
+}
+
+static bool names_pend(const struct control *control)
+{
+    const struct name *name = control->names;
+    while (name != NULL && (!name->used || name->answered)) {
+        name = name->next;
+    }
+    return name != NULL;
+}
+
+#define NAMES_WITHIN (2 * BECALM_S) /* longer than name servers take that are well, and shorter than a start may */
+
+/* Waits for names of which nothing was ever heard. Nothing else is done meanwhile: clients are served as before, or
+ * wait to be accepted. */
+static bool names_await(void *self)
+{
+    struct control *control = self;
+    becalm_ns now = becalm_run_now();
+    const becalm_ns until = becalm_ns_after(now, NAMES_WITHIN);
+    while (names_pend(control) && now < until) {
+        becalm_ns wait = becalm_ns_left(now, becalm_ns_min(until, resolver_wake_at(control->resolver)));
+        struct pollfd ready = {.fd = resolver_fd(control->resolver), .events = POLLIN};
+        (void)poll(&ready, 1, (int)(wait / BECALM_MS) + 1);
+        now = becalm_run_now();
+        resolver_run(control->resolver, now);
+    }
+    bool changed = control->readdress;
+    control->readdress = false;
+    wheel_arm(&control->loop.wheel, &control->resolver_timer, resolver_wake_at(control->resolver));
+    return changed;
 }
 
 static void name_free(struct control *control, struct name *name)
@@ -359,6 +395,7 @@ struct control *control_make(struct gateway *gateway)
     }
     control->place.gateway = gateway;
     control->place.names = (struct snapshot_names){.find = name_find, .self = control};
+    control->place.names_await = names_await;
     control->log = log_source_of(gateway->log, gateway->worker_count);
     control->loop.epoll_fd = control->loop.wake.fd = -1;
     control->end_fd = eventfd(0, EFD_CLOEXEC);

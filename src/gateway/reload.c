@@ -129,8 +129,8 @@ struct loaded {
     struct keyring *keyring;
 };
 
-static int snapshot_of(const struct reload_place *place, struct shared_config *config, const struct loaded *loaded,
-                       struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
+static int snapshot_once(const struct reload_place *place, struct shared_config *config, const struct loaded *loaded,
+                         struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
 {
     *snapshot = snapshot_make(&(struct snapshot_plan){
         .config = config,
@@ -142,6 +142,18 @@ static int snapshot_of(const struct reload_place *place, struct shared_config *c
         .now = now,
     });
     return *snapshot == NULL ? BECALM_ENOMEM : 0;
+}
+
+/* To make one is also to ask for its names. Its first calls must not fail because the answers are on their way. */
+static int snapshot_of(const struct reload_place *place, struct shared_config *config, const struct loaded *loaded,
+                       struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
+{
+    int rc = snapshot_once(place, config, loaded, before, now, snapshot);
+    if (rc == 0 && place->names_await(place->names.self)) {
+        snapshot_drop(*snapshot);
+        rc = snapshot_once(place, config, loaded, before, now, snapshot);
+    }
+    return rc;
 }
 
 /* The certificates and secrets of a policy. What has not changed since `before` is the same as there. */
@@ -246,7 +258,7 @@ int reload_readdress(const struct reload_place *place, becalm_ns now)
     struct snapshot *snapshot;
     struct snapshot *before = place->gateway->snapshot;
     const struct loaded loaded = loaded_of(before);
-    int rc = snapshot_of(place, before->shared, &loaded, before, now, &snapshot);
+    int rc = snapshot_once(place, before->shared, &loaded, before, now, &snapshot);
     if (rc == 0) {
         publish(place, snapshot);
     }

@@ -15,7 +15,8 @@
 /* The parts of the gateway that a new policy affects. */
 struct reload_place {
     struct gateway *gateway;
-    struct snapshot_names names; /* the addresses that names have; starts asking for those that are new */
+    struct snapshot_names names;     /* the addresses that names have; starts asking for those that are new */
+    bool (*names_await)(void *self); /* waits a little for the answers. True: some name has new addresses */
     struct fleet *fleet;
     struct health *health;
     struct admin *admin;
