@@ -6,40 +6,65 @@
 
 #include <string.h>
 
-static nghttp2_nv field_of(struct becalm_text name, struct becalm_text value, uint8_t flags)
-{
-    return (nghttp2_nv){
-        .name = (uint8_t *)(uintptr_t)name.at,
-        .namelen = name.length,
-        .value = (uint8_t *)(uintptr_t)(value.length == 0 ? "" : value.at),
-        .valuelen = value.length,
-        .flags = flags,
-    };
-}
-
-/* Secrets never enter a table of a connection (RFC 7541, 7.1.3), and what is new in each message would only push out
- * what is not. */
-#define NEVER_INDEXED                                                                                    \
+/* Secrets never enter a table of a connection, and what is new in each message would only push out what is not. */
+#define SECRET                                                                                           \
     (FIELD_BIT(FIELD_AUTHORIZATION) | FIELD_BIT(FIELD_PROXY_AUTHORIZATION) | FIELD_BIT(FIELD_COOKIE) |   \
      FIELD_BIT(FIELD_IDEMPOTENCY_KEY) | FIELD_BIT(FIELD_REQUEST_ID) | FIELD_BIT(FIELD_TRACEPARENT) |     \
      FIELD_BIT(FIELD_DEADLINE_MS) | FIELD_BIT(FIELD_GRPC_TIMEOUT) | FIELD_BIT(FIELD_ENVOY_EXPECTED_MS) | \
      FIELD_BIT(FIELD_BECALM_EXPLAIN))
 
-static uint8_t flags_of(uint32_t id)
+static bool is(struct becalm_text name, const char *word)
 {
-    return (NEVER_INDEXED >> id & 1) != 0 ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+    return memcmp(name.at, word, name.length) == 0;
 }
 
-static void add(struct h2_fields *fields, struct becalm_text name, struct becalm_text value, uint8_t flags)
+/* Of the fields that have no id: those that are new in most messages. */
+static bool is_new_each_time(struct becalm_text name)
+{
+    switch (name.length) {
+    case 3:
+        return is(name, "age");
+    case 4:
+        return is(name, "etag");
+    case 5:
+        return is(name, ":path");
+    case 8:
+        return is(name, "location");
+    case 10:
+        return is(name, "set-cookie");
+    case 13:
+        return is(name, "if-none-match");
+    case 17:
+        return is(name, "if-modified-since");
+    default: /* no other is so long */
+        return false;
+    }
+}
+
+static enum h2_remembering remembering_of(enum field_id id, struct becalm_text name)
+{
+    if (id == FIELD_OTHER) {
+        return is_new_each_time(name) ? H2_SAID : H2_REMEMBERED;
+    }
+    return (SECRET >> id & 1) != 0 ? H2_SECRET : id == FIELD_CONTENT_LENGTH ? H2_SAID : H2_REMEMBERED;
+}
+
+static void add(struct h2_fields *fields, enum field_id id, struct becalm_text name, struct becalm_text value)
 {
     if (fields->count < H2_FIELDS_MAX) {
-        fields->field[fields->count++] = field_of(name, value, flags);
+        fields->bytes += name.length + value.length;
+        fields->field[fields->count++] = (struct h2_field){
+            .name = name,
+            .value = value.length == 0 ? (struct becalm_text){"", 0} : value,
+            .name_id = (uint8_t)id,
+            .remembering = (uint8_t)remembering_of(id, name),
+        };
     }
 }
 
 void h2_fields_add(struct h2_fields *fields, const char *name, struct becalm_text value)
 {
-    add(fields, (struct becalm_text){name, strlen(name)}, value, NGHTTP2_NV_FLAG_NONE);
+    add(fields, FIELD_OTHER, (struct becalm_text){name, strlen(name)}, value);
 }
 
 static bool has_upper(struct becalm_text name)
@@ -55,13 +80,14 @@ static bool has_upper(struct becalm_text name)
 void h2_fields_lower(struct h2_fields *fields, char *room)
 {
     for (size_t i = 0; fields->upper > 0 && i < fields->count; i++) {
-        nghttp2_nv *field = &fields->field[i];
-        if (has_upper((struct becalm_text){(const char *)field->name, field->namelen})) {
-            for (size_t at = 0; at < field->namelen; at++) {
-                room[at] = to_lower((char)field->name[at]);
+        struct h2_field *field = &fields->field[i];
+        if (has_upper(field->name)) {
+            for (size_t at = 0; at < field->name.length; at++) {
+                room[at] = to_lower(field->name.at[at]);
             }
-            field->name = (uint8_t *)room;
-            room += field->namelen;
+            field->name.at = room;
+            room += field->name.length;
+            field->remembering = (uint8_t)remembering_of(FIELD_OTHER, field->name);
         }
     }
 }
@@ -70,11 +96,11 @@ void h2_fields_lower(struct h2_fields *fields, char *room)
 static void add_passed(struct h2_fields *fields, enum field_id id, struct becalm_text name, struct becalm_text value)
 {
     if (id != FIELD_OTHER) {
-        add(fields, field_text(id), value, flags_of(id));
-    } else {
-        fields->upper += has_upper(name) ? name.length : 0;
-        add(fields, name, value, NGHTTP2_NV_FLAG_NONE);
+        name = field_text(id);
+    } else if (has_upper(name)) {
+        fields->upper += name.length;
     }
+    add(fields, id, name, value);
 }
 
 void h2_fields_add_packed(struct h2_fields *fields, struct becalm_text packed)
@@ -100,6 +126,6 @@ void h2_fields_add_draft(struct h2_fields *fields, const struct draft *draft)
     h2_fields_add_packed(fields, draft->packed);
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_field *added = &draft->added[i];
-        add(fields, added->name, added->value, flags_of(field_find(added->name.at, added->name.length)));
+        add(fields, field_find(added->name.at, added->name.length), added->name, added->value);
     }
 }

@@ -2,25 +2,25 @@
 #ifndef BECALM_H2_H2_FIELDS_H
 #define BECALM_H2_H2_FIELDS_H
 
-/* The fields of a head that goes, as nghttp2 packs them. Those beyond H2_FIELDS_MAX are left out; no head has so many.
- */
+/* The fields of a head that goes. Those beyond H2_FIELDS_MAX are left out; no head has so many. */
+
+#include "h2_packer.h"
 
 #include "message/draft.h"
-
-#include <nghttp2/nghttp2.h>
 
 /* Of a stream's own fields: those of a head and what is added, and :status, or :method and its friends. */
 #define H2_FIELDS_MAX (HEAD_FIELDS_MAX + DRAFT_ADDED_MAX + 8)
 
 struct h2_fields {
-    nghttp2_nv field[H2_FIELDS_MAX];
+    struct h2_field field[H2_FIELDS_MAX];
     size_t count;
+    size_t bytes; /* of names and values */
     size_t upper; /* bytes of names that are not in lower case, which HTTP/2 wants */
 };
 
 static inline void h2_fields_begin(struct h2_fields *fields)
 {
-    fields->count = fields->upper = 0;
+    fields->count = fields->bytes = fields->upper = 0;
 }
 /* Puts those names into lower case; there is room for `upper` bytes, which lives as long as the fields are read. */
 void h2_fields_lower(struct h2_fields *, char *room);

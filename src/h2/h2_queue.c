@@ -103,8 +103,8 @@ static const struct h2_stream *first_unsent(const struct h2_session *session)
 }
 
 /* From the first of these heads on all frames of its stream and of later ones go, also of those that were reset since:
- * their heads may name fields that only heads before them have. The tables of HPACK have entries then that the peer
- * never sees: they are emptied, and the peer is told so with the next head. */
+ * their heads may name fields that only heads before them have. HPACK's table has entries then that the peer never
+ * sees: it is emptied, and the peer is told so with the next head. */
 void h2_queue_cut(struct h2_session *session)
 {
     struct bytes *queue = &session->queue;
@@ -125,8 +125,5 @@ void h2_queue_cut(struct h2_session *session)
         at += length;
     }
     queue->length = (uint32_t)(to - queue->at);
-    if (nghttp2_hd_deflate_change_table_size(session->deflater, 0) != 0 ||
-        nghttp2_hd_deflate_change_table_size(session->deflater, session->table_bytes) != 0) {
-        h2_out_of_memory(session);
-    }
+    h2_packer_forget(&session->packer);
 }

@@ -14,8 +14,8 @@
  * their heads. Returns how long all of it is. */
 static uint32_t split_head(char *to, uint32_t length, struct h2_frame frame)
 {
-    uint32_t rest = (length - 1) / H2_FRAME_MAX; /* frames behind the first */
-    for (uint32_t i = rest; i > 0; i--) {        /* from the last one, which has the farthest to go */
+    uint32_t rest = length == 0 ? 0 : (length - 1) / H2_FRAME_MAX; /* frames behind the first */
+    for (uint32_t i = rest; i > 0; i--) {                          /* from the last one, which has the farthest to go */
         uint32_t size = i == rest ? length - rest * H2_FRAME_MAX : H2_FRAME_MAX;
         char *piece = to + H2_FRAME_HEAD + i * H2_FRAME_MAX;
         memmove(piece + i * H2_FRAME_HEAD, piece, size);
@@ -32,19 +32,14 @@ static uint32_t split_head(char *to, uint32_t length, struct h2_frame frame)
 
 bool h2_queue_head(struct h2_session *session, int32_t id, struct h2_fields *fields, bool end)
 {
-    size_t bound = nghttp2_hd_deflate_bound(session->deflater, fields->field, fields->count);
+    size_t bound = h2_pack_bound(fields->count, fields->bytes);
     size_t frames = (bound / H2_FRAME_MAX + 1) * H2_FRAME_HEAD;
     char *to = h2_queue_room(session, frames + bound + fields->upper);
     if (to == NULL) {
         return false;
     }
     h2_fields_lower(fields, to + frames + bound);
-    ssize_t packed =
-        nghttp2_hd_deflate_hd(session->deflater, (uint8_t *)to + H2_FRAME_HEAD, bound, fields->field, fields->count);
-    if (packed <= 0) { /* it has changed its table for nothing: no other head may follow */
-        h2_out_of_memory(session);
-        return false;
-    }
+    size_t packed = h2_pack(&session->packer, fields->field, fields->count, to + H2_FRAME_HEAD);
     struct h2_frame frame = {.type = H2_HEADERS, .id = id, .flags = end ? H2_FLAG_END_STREAM : 0};
     h2_queue_used(session, split_head(to, (uint32_t)packed, frame));
     return true;

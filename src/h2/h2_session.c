@@ -61,8 +61,8 @@ void h2_out_of_memory(struct h2_session *session)
 static bool make_tables(struct h2_session *session)
 {
     session->memory = h2_memory(session->scratch->blocks);
-    return nghttp2_hd_inflate_new2(&session->inflater, &session->memory) == 0 &&
-           nghttp2_hd_deflate_new2(&session->deflater, H2_TABLE_BYTES, &session->memory) == 0;
+    h2_packer_init(&session->packer, session->scratch->blocks, H2_TABLE_BYTES);
+    return nghttp2_hd_inflate_new2(&session->inflater, &session->memory) == 0;
 }
 
 static void say_preface(struct h2_session *session)
@@ -95,7 +95,6 @@ struct h2_session *h2_session_new(enum h2_role role, const struct h2_limits *lim
     session->window = session->peers_window = H2_WINDOW_FIRST;
     session->stream_window = session->peers_stream_window = H2_WINDOW_FIRST;
     session->streams_max = UINT32_MAX;
-    session->table_bytes = H2_TABLE_BYTES;
     h2_guard_init(&session->guard);
     if (make_tables(session)) {
         if (role == H2_CLIENT) {
@@ -103,7 +102,7 @@ struct h2_session *h2_session_new(enum h2_role role, const struct h2_limits *lim
         }
         h2_settings_say(session);
     }
-    if (session->deflater == NULL || session->dead) {
+    if (session->inflater == NULL || session->dead) {
         h2_session_free(session);
         return NULL;
     }
@@ -124,9 +123,7 @@ void h2_session_free(struct h2_session *session)
     if (session->inflater != NULL) {
         nghttp2_hd_inflate_del(session->inflater);
     }
-    if (session->deflater != NULL) {
-        nghttp2_hd_deflate_del(session->deflater);
-    }
+    h2_packer_free(&session->packer);
     free(session);
 }
 

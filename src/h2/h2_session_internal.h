@@ -5,11 +5,13 @@
 /* What the files of a session share, in reading order: h2_session.c has its life; h2_stream.c its streams and their
  * states; h2_flow.c the windows; h2_settings.c what both sides may do; h2_queue.c the frames that wait to be written;
  * h2_send.c what is said, and h2_write.c how it becomes bytes; h2_receive.c where frames begin and end in the bytes
- * that come, h2_take.c what they mean, and h2_take_head.c what heads do. Only HPACK is nghttp2's. */
+ * that come, h2_take.c what they mean, and h2_take_head.c what heads do. Heads are packed by h2_packer.c, and unpacked
+ * by nghttp2. */
 
 #include "h2_frame.h"
 #include "h2_guard.h"
 #include "h2_head.h"
+#include "h2_packer.h"
 
 #include "loop/bytes.h"
 
@@ -109,9 +111,9 @@ struct h2_session {
     const struct h2_calls *calls;
     void *owner;
     struct h2_scratch *scratch;
-    nghttp2_mem memory; /* which the next two point to */
+    nghttp2_mem memory; /* which the next one points to */
     nghttp2_hd_inflater *inflater;
-    nghttp2_hd_deflater *deflater;
+    struct h2_packer packer;
     struct h2_limits limits;
     enum h2_role role;
     enum h2_end end;
@@ -151,7 +153,6 @@ struct h2_session {
     int32_t stream_window; /* of the streams that we open; the peer's SETTINGS say it */
     int32_t peers_stream_window;
     uint32_t streams_max; /* the peer's SETTINGS say it */
-    uint32_t table_bytes; /* of the table by which we pack; likewise */
 
     uint32_t drains;   /* streams that were full and are not so any more */
     bool busy;         /* it is at work: neither it nor a stream must be freed */

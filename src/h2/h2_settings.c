@@ -51,10 +51,7 @@ static uint32_t take_push(const struct h2_session *session, uint32_t value)
 
 static uint32_t take_table(struct h2_session *session, uint32_t value)
 {
-    session->table_bytes = value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES;
-    if (nghttp2_hd_deflate_change_table_size(session->deflater, session->table_bytes) != 0) {
-        h2_out_of_memory(session);
-    }
+    h2_packer_limit(&session->packer, value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES);
     return H2_NO_ERROR;
 }
 
