@@ -22,3 +22,11 @@ uint32_t becalm__grpc_status_read(struct becalm_text field)
     bool fine = text_take_number(&field, &number) > 0 && text_ended(field) && number < BECALM_GRPC_COUNT;
     return fine ? (uint32_t)number : BECALM_GRPC_UNKNOWN;
 }
+
+uint32_t becalm__grpc_status_both(uint32_t one, uint32_t other)
+{
+    if (one == BECALM_GRPC_NONE || one == other) {
+        return other;
+    }
+    return other == BECALM_GRPC_NONE ? one : BECALM_GRPC_UNKNOWN;
+}

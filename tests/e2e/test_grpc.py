@@ -472,6 +472,10 @@ def test_grpc__an_answer_without_a_status_is_unknown(h2_pair):
 NO_ANSWERS = {  # to a call of gRPC, whose client takes each for UNKNOWN
     "an empty status alone": Answer(fields=(GRPC, ("grpc-status", ""))),
     "an empty status in trailers": Answer(fields=(GRPC,), body=message(b"x"), trailers=(("grpc-status", ""),)),
+    "two statuses": Answer(fields=(GRPC, ("grpc-status", "0"), ("grpc-status", "13"))),
+    "two statuses in trailers": Answer(fields=(GRPC,), body=message(b"x"), trailers=(("grpc-status", "0"), ("grpc-status", "13"))),
+    "and the other way round": Answer(fields=(GRPC,), body=message(b"x"), trailers=(("grpc-status", "13"), ("grpc-status", "0"))),
+    "a status that comes too early": Answer(fields=(GRPC, ("grpc-status", "0")), body=message(b"x")),
     "a page": Answer(fields=(("content-type", "text/html"),), body=b"<p>hello"),
     "nothing at all": Answer(),
     "204": Answer(status=204, fields=(GRPC,)),
@@ -491,6 +495,26 @@ def test_grpc__what_is_no_answer_of_grpc_is_a_failure(h2_pair, name):
         assert (answer.status, answer.body, answer.ended) == (wrong.status, wrong.body, True)
     assert last_access(edge, 2)["grpc_status"] == "UNKNOWN"
     assert asks(client).fields["grpc-message"] == "breaker_open" and len(this.requests) == 5
+
+
+def test_grpc__a_success_in_the_head_does_not_hide_a_failure_in_trailers(h2_pair):
+    """Though they come when the message has been delivered."""
+    rules = FREE + "breaker: {enabled: true, mode: consecutive, failureThreshold: 3, waitDurationInOpenState: 60s}"
+    client, this, _ = h2_pair(rules, at_end=lambda asked: Answer(fields=(GRPC, ("grpc-status", "0")), body=message(b"x"), end=False))
+    for number in range(3):
+        stream = client.begin("POST", "/lab.Lab/Unary", ASKS, end=False)
+        client.body(stream, message(b"x"))
+        client.until(lambda: client.answers[stream].body == message(b"x"))
+        this.requests[number].connection.more(this.requests[number], trailers=(("grpc-status", "13"),))
+        client.until(lambda: client.answers[stream].ended)
+        assert client.answers[stream].trailers["grpc-status"] == "13"
+    assert asks(client).fields["grpc-message"] == "breaker_open"
+
+
+def test_grpc__a_status_that_is_said_twice_is_that_status(h2_pair):
+    client, _, edge = h2_pair(at_end=lambda asked: unary(b"x", 0, ("grpc-status", "0")))
+    assert asks(client).body == message(b"x")
+    assert last_access(edge)["grpc_status"] == "OK"
 
 
 def test_grpc__pushback_says_stop_or_when(grpc_pair):

@@ -48,6 +48,12 @@ static void test_grpc__the_status_field_is_a_number_and_nothing_else(void **stat
     check_eq_u64(becalm__grpc_status_read(text("")), BECALM_GRPC_UNKNOWN);
     check_eq_u64(becalm__grpc_status_read(text("0")), BECALM_GRPC_OK);
     check_eq_u64(becalm__grpc_status_read(text("14")), BECALM_GRPC_UNAVAILABLE);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_NONE, BECALM_GRPC_NONE), BECALM_GRPC_NONE);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_NONE, BECALM_GRPC_OK), BECALM_GRPC_OK);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_OK, BECALM_GRPC_NONE), BECALM_GRPC_OK);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_ABORTED, BECALM_GRPC_ABORTED), BECALM_GRPC_ABORTED);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_OK, BECALM_GRPC_ABORTED), BECALM_GRPC_UNKNOWN);
+    check_eq_u64(becalm__grpc_status_both(BECALM_GRPC_ABORTED, BECALM_GRPC_OK), BECALM_GRPC_UNKNOWN);
     check_eq_u64(becalm__grpc_status_read(text("014")), BECALM_GRPC_UNAVAILABLE);
     const char *const wrong[] = {":", "1:", "17", "99", "-1", "14 ", "x", "18446744073709551616"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -719,17 +719,26 @@ static bool await(struct attempt *attempt, const struct head *head)
     return true;
 }
 
+/* A head that is not all of the answer has no status; who says there that it is a failure is believed, and who says
+ * that it is none has to say so at the end. */
+static bool says_failure(const struct head *head)
+{
+    uint32_t code = grpc_status_of(head);
+    return code != BECALM_GRPC_NONE && code != BECALM_GRPC_OK;
+}
+
 /* The beginning of an answer to a call of gRPC, or all of it. */
 static __attribute__((noinline)) bool take_grpc(struct attempt *attempt, const struct offer *offer)
 {
     struct becalm_outcome outcome;
     attempt->grpc = attempt->status == 200 && grpc_is_call(offer->head);
-    if (attempt->grpc && !offer->ended && !head_has(offer->head, FIELD_GRPC_STATUS)) {
+    if (attempt->grpc && !offer->ended && !says_failure(offer->head)) {
         return (offer->pieces->bytes == 0 && await(attempt, offer->head)) || tell_provisional(attempt, offer);
     }
     bool alien = !attempt->grpc && attempt->status < 400; /* no answer of gRPC, and none of HTTP's failures */
+    bool only = offer->pieces->bytes == 0;                /* where messages follow a head, trailers tell */
     if (alien || (attempt->grpc && offer->ended)) {
-        grpc_classify(attempt, offer->head, &outcome);
+        grpc_classify(attempt, alien || only || says_failure(offer->head) ? offer->head : NULL, &outcome);
     } else {
         answer_classify(attempt, offer->head, &outcome);
     }

@@ -22,12 +22,13 @@ static uint32_t code_stored(struct becalm_text packed)
     static const char status[] = "grpc-status";
     struct becalm_text name;
     struct becalm_text value;
+    uint32_t code = BECALM_GRPC_NONE;
     while (packed_next(&packed, &name, &value)) {
         if (name.length == sizeof status - 1 && memcmp(name.at, status, name.length) == 0) {
-            return becalm__grpc_status_read(value);
+            code = becalm__grpc_status_both(code, becalm__grpc_status_read(value));
         }
     }
-    return BECALM_GRPC_NONE;
+    return code;
 }
 
 /* Trailers that were stored, as HTTP/1 writes them. Without memory they are left out, which its client takes for a
