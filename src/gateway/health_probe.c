@@ -5,13 +5,13 @@
 #include "container.h"
 
 #include "h1/h1.h"
+#include "h2/h2.h"
 #include "origin/proxy_header.h"
 
 #include <becalm/version.h>
 
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,25 +23,39 @@
 #define GRPC_BYTES  64u    /* of an answer's message: two are expected */
 #define SERVING     1u
 
+/* Room for the codec, and the question's place in it. */
+struct h2_talk {
+    struct h2_session *session;
+    struct h2_stream *stream;
+    struct h2_scratch scratch;
+    char heads[2 * HEAD_BYTES + 64];
+};
+
 struct health_probe {
     struct wire wire; /* first */
     struct health_probe_plan plan;
     bool connected; /* and TLS is done */
     struct bytes head;
-    nghttp2_session *h2; /* NULL: HTTP/1, or not yet */
+    struct h2_talk *h2; /* NULL: HTTP/1, or not yet */
     uint32_t status;
-    bool grpc_told; /* grpc-status has come, with this number */
-    uint32_t grpc_status;
+    uint32_t grpc_status; /* BECALM_GRPC_NONE: none so far */
     uint8_t message[GRPC_BYTES];
     size_t message_length;
-    size_t sent; /* bytes of the question's body */
-    bool over;   /* the verdict is this */
+    bool over; /* the verdict is this */
     struct health_verdict verdict;
 };
 
+static void h2_forget(struct h2_talk *talk)
+{
+    if (talk != NULL) {
+        h2_session_free(talk->session);
+        free(talk);
+    }
+}
+
 static void probe_free(struct health_probe *probe)
 {
-    nghttp2_session_del(probe->h2);
+    h2_forget(probe->h2);
     bytes_free(&probe->head);
     wire_free(&probe->wire);
     bytes_free(&probe->wire.out);
@@ -122,55 +136,12 @@ static bool is_grpc(const struct health_probe *probe)
     return probe->plan.check->kind == BECALM_HEALTH_CHECK_GRPC;
 }
 
-static bool is_name(const uint8_t *name, size_t length, const char *text)
-{
-    return length == strlen(text) && memcmp(name, text, length) == 0;
-}
-
-static uint32_t number_of(const uint8_t *value, size_t length)
-{
-    uint32_t number = 0;
-    for (size_t i = 0; i < length && i < 4; i++) {
-        number = value[i] >= '0' && value[i] <= '9' ? number * 10 + (value[i] - '0') : UINT32_MAX / 16;
-    }
-    return number;
-}
-
-static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name, size_t name_length,
-                     const uint8_t *value, size_t length, uint8_t flags, void *self)
-{
-    struct health_probe *probe = self;
-    (void)h2;
-    (void)frame;
-    (void)flags;
-    if (is_name(name, name_length, ":status")) {
-        probe->status = number_of(value, length);
-    } else if (is_name(name, name_length, "grpc-status")) {
-        probe->grpc_told = true;
-        probe->grpc_status = number_of(value, length);
-    }
-    return 0;
-}
-
-static int on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uint8_t *data, size_t length, void *self)
-{
-    struct health_probe *probe = self;
-    size_t room = GRPC_BYTES - probe->message_length;
-    size_t taken = length < room ? length : room;
-    (void)h2;
-    (void)flags;
-    (void)stream;
-    memcpy(probe->message + probe->message_length, data, taken);
-    probe->message_length += taken;
-    return 0;
-}
-
 /* HealthCheckResponse has one field, status, a varint with number 1. */
 static void grpc_judge(struct health_probe *probe)
 {
     const uint8_t *m = probe->message;
     bool message = probe->message_length >= GRPC_PREFIX + 2 && m[0] == 0 && m[GRPC_PREFIX] == 8;
-    if (probe->status != 200 || !probe->grpc_told) {
+    if (probe->status != 200 || probe->grpc_status == BECALM_GRPC_NONE) {
         verdict_set(probe, "its answer is not gRPC", probe->status);
     } else if (probe->grpc_status != 0) {
         verdict_set(probe, "grpc-status is not 0", probe->grpc_status);
@@ -179,118 +150,149 @@ static void grpc_judge(struct health_probe *probe)
     }
 }
 
-static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *self)
+static void on_answer(void *self, const struct head *head, bool end)
 {
     struct health_probe *probe = self;
-    (void)h2;
-    bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    bool ours = frame->hd.stream_id != 0 && (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
-    if (ours && is_grpc(probe) && ends) {
-        grpc_judge(probe);
-    } else if (ours && !is_grpc(probe) && frame->hd.type == NGHTTP2_HEADERS && probe->status >= 200) {
-        status_judge(probe, probe->status);
+    probe->status = head->status;
+    if (!is_grpc(probe) && head->status >= 200) {
+        status_judge(probe, head->status);
+    } else if (end) {
+        probe->grpc_status = head_grpc_status(head);
     }
-    return 0;
 }
 
-static int on_close(nghttp2_session *h2, int32_t stream, uint32_t error, void *self)
+static void on_broken(void *self, const char *rule)
 {
-    (void)h2;
-    (void)stream;
-    (void)error;
+    (void)rule;
+    verdict_set(self, "its answer breaks a rule", 0);
+}
+
+static void on_data(void *self, const char *bytes, size_t length)
+{
+    struct health_probe *probe = self;
+    size_t room = GRPC_BYTES - probe->message_length;
+    size_t taken = length < room ? length : room;
+    memcpy(probe->message + probe->message_length, bytes, taken);
+    probe->message_length += taken;
+    h2_took(probe->h2->stream, length);
+}
+
+static void on_trailers(void *self, const char *bytes, size_t length)
+{
+    struct health_probe *probe = self;
+    struct head trailers;
+    if (length > 0 && h1_parse_metadata(bytes, length, &trailers).kind == H1_OK) {
+        probe->grpc_status = head_grpc_status(&trailers);
+    }
+}
+
+static void on_end(void *self)
+{
+    grpc_judge(self); /* any other answer was judged by its head */
+}
+
+static void on_closed(void *self, uint32_t code)
+{
+    (void)code;
     verdict_set(self, "it ended its answer too early", 0);
-    return 0;
+}
+
+static void on_drained(void *self)
+{
+    (void)self; /* all has been said */
 }
 
 /* HealthCheckRequest: the service's name, a text with number 1, behind the prefix of every message. */
-static ssize_t question_read(nghttp2_session *h2, int32_t stream, uint8_t *buffer, size_t room, uint32_t *flags,
-                             nghttp2_data_source *source, void *self)
+static size_t question_put(const struct health_probe *probe, char message[GRPC_PREFIX + 2 + 127])
 {
-    struct health_probe *probe = self;
     const char *name = probe->plan.check->grpc_service;
     size_t length = name == NULL ? 0 : strnlen(name, 127);
-    uint8_t message[GRPC_PREFIX + 2 + 127] = {0};
-    size_t total = GRPC_PREFIX + (length == 0 ? 0 : 2 + length);
-    (void)h2;
-    (void)stream;
-    (void)source;
-    if (length > 0) {
-        message[GRPC_PREFIX - 1] = (uint8_t)(2 + length);
-        message[GRPC_PREFIX] = 0x0a;
-        message[GRPC_PREFIX + 1] = (uint8_t)length;
-        memcpy(message + GRPC_PREFIX + 2, name, length);
+    memset(message, 0, GRPC_PREFIX);
+    if (length == 0) {
+        return GRPC_PREFIX;
     }
-    size_t now = total - probe->sent < room ? total - probe->sent : room;
-    memcpy(buffer, message + probe->sent, now);
-    probe->sent += now;
-    *flags |= probe->sent == total ? (uint32_t)NGHTTP2_DATA_FLAG_EOF : 0;
-    return (ssize_t)now;
+    message[GRPC_PREFIX - 1] = (char)(2 + length);
+    message[GRPC_PREFIX] = 0x0a;
+    message[GRPC_PREFIX + 1] = (char)length;
+    memcpy(message + GRPC_PREFIX + 2, name, length);
+    return GRPC_PREFIX + 2 + length;
 }
 
-static nghttp2_nv field(const char *name, const char *value)
+static struct becalm_text text_of(const char *text)
 {
-    return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name,
-                        .value = (uint8_t *)(uintptr_t)value,
-                        .namelen = strlen(name),
-                        .valuelen = strlen(value)};
+    return (struct becalm_text){text, strlen(text)};
 }
 
 static bool h2_submit(struct health_probe *probe)
 {
+    char message[GRPC_PREFIX + 2 + 127];
     char agent[64];
-    const char *scheme = probe->plan.tls == NULL ? "http" : "https";
-    snprintf(agent, sizeof agent, "becalm/%s (health check)", becalm_version());
-    const nghttp2_nv get[] = {
-        field(":method", "GET"), field(":scheme", scheme), field(":authority", probe->plan.authority),
-        field(":path", probe->plan.check->path == NULL ? "/" : probe->plan.check->path), field("user-agent", agent)};
-    const nghttp2_nv ask[] = {field(":method", "POST"),
-                              field(":scheme", scheme),
-                              field(":authority", probe->plan.authority),
-                              field(":path", "/grpc.health.v1.Health/Check"),
-                              field("content-type", "application/grpc"),
-                              field("te", "trailers"),
-                              field("user-agent", agent)};
-    const nghttp2_data_provider body = {.read_callback = question_read};
+    struct draft draft;
     bool grpc = is_grpc(probe);
-    return nghttp2_submit_settings(probe->h2, NGHTTP2_FLAG_NONE, NULL, 0) == 0 &&
-           nghttp2_submit_request(probe->h2, NULL, grpc ? ask : get,
-                                  grpc ? sizeof ask / sizeof *ask : sizeof get / sizeof *get, grpc ? &body : NULL,
-                                  NULL) >= 0;
+    const char *path = probe->plan.check->path == NULL ? "/" : probe->plan.check->path;
+    snprintf(agent, sizeof agent, "becalm/%s (health check)", becalm_version());
+    draft_begin(&draft, NULL, 0);
+    draft.method = text_of(grpc ? "POST" : "GET");
+    draft.authority = text_of(probe->plan.authority);
+    draft.path = text_of(grpc ? "/grpc.health.v1.Health/Check" : path);
+    draft.te_trailers = grpc;
+    if (grpc) {
+        draft_add_chars(&draft, "content-type", "application/grpc");
+    }
+    draft_add_chars(&draft, "user-agent", agent);
+    probe->h2->stream = h2_request(probe->h2->session, &draft, !grpc, probe);
+    if (probe->h2->stream == NULL || !grpc) {
+        return probe->h2->stream != NULL;
+    }
+    bool said = h2_data(probe->h2->stream, message, question_put(probe, message));
+    h2_end(probe->h2->stream, NULL);
+    return said;
 }
 
 /* All that there is to say now. */
 static bool h2_speak(struct health_probe *probe)
 {
-    const uint8_t *bytes;
-    ssize_t length;
-    while ((length = nghttp2_session_mem_send(probe->h2, &bytes)) > 0) {
-        struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = (size_t)length};
+    char bytes[H2_WRITE_MIN];
+    size_t length;
+    while ((length = h2_write(probe->h2->session, bytes, sizeof bytes)) > 0) {
+        struct iovec part = {.iov_base = bytes, .iov_len = length};
         if (wire_write(&probe->wire, &part, 1) < 0) {
             return false;
         }
     }
-    return length == 0;
+    return true;
 }
 
 static bool h2_ask(struct health_probe *probe)
 {
-    nghttp2_session_callbacks *callbacks = NULL;
-    if (nghttp2_session_callbacks_new(&callbacks) != 0) {
+    static const struct h2_calls calls = {
+        .answer = on_answer,
+        .broken = on_broken,
+        .data = on_data,
+        .trailers = on_trailers,
+        .end = on_end,
+        .drained = on_drained,
+        .closed = on_closed,
+    };
+    const struct h2_limits limits = {
+        .streams = 1, .window = 65536, .head_bytes = HEAD_BYTES, .secure = probe->plan.tls != NULL};
+    struct h2_talk *talk = malloc(sizeof *talk);
+    if (talk == NULL) {
         return false;
     }
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-    bool made = nghttp2_session_client_new(&probe->h2, callbacks, probe) == 0;
-    nghttp2_session_callbacks_del(callbacks);
-    return made && h2_submit(probe) && h2_speak(probe);
+    talk->scratch = (struct h2_scratch){.bytes = talk->heads, .size = sizeof talk->heads};
+    talk->session = h2_session_new(H2_CLIENT, &limits, &calls, probe, &talk->scratch);
+    if (talk->session == NULL) {
+        free(talk);
+        return false;
+    }
+    probe->h2 = talk;
+    return h2_submit(probe) && h2_speak(probe);
 }
 
 static void h2_hear(struct health_probe *probe, const char *bytes, size_t length)
 {
-    ssize_t used = nghttp2_session_mem_recv(probe->h2, (const uint8_t *)bytes, length);
-    if (used < 0) {
+    if (!h2_feed(probe->h2->session, bytes, length, probe->plan.loop->now)) {
         verdict_set(probe, "it does not speak HTTP/2", 0);
     } else if (!probe->over && !h2_speak(probe)) {
         verdict_set(probe, "its connection broke", 0);
@@ -407,6 +409,7 @@ struct health_probe *health_probe_begin(const struct health_probe_plan *plan)
         return NULL;
     }
     probe->plan = *plan;
+    probe->grpc_status = BECALM_GRPC_NONE;
     probe->wire.source.ready = probe_ready;
     probe->wire.source.fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe->wire.source.fd < 0) {

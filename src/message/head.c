@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "head.h"
 
+#include "http/grpc_text.h"
 #include "http/text_internal.h"
 
 bool field_is_named(const struct head *head, const struct field *field, struct becalm_text name)
@@ -46,6 +47,17 @@ struct becalm_text head_find_last(const struct head *head, struct becalm_text na
         }
     }
     return (struct becalm_text){0};
+}
+
+uint32_t head_grpc_status(const struct head *head)
+{
+    uint32_t code = BECALM_GRPC_NONE;
+    for (uint32_t i = 0; head_has(head, FIELD_GRPC_STATUS) && i < head->field_count; i++) {
+        if (head->field[i].id == FIELD_GRPC_STATUS) {
+            code = becalm__grpc_status_both(code, becalm__grpc_status_read(field_value(head, &head->field[i])));
+        }
+    }
+    return code;
 }
 
 bool head_has_value(const struct head *head, struct becalm_text name, struct becalm_text value)

@@ -73,6 +73,9 @@ struct becalm_text head_find(const struct head *, enum field_id);
 struct becalm_text head_find_other(const struct head *, struct becalm_text name);
 struct becalm_text head_find_last(const struct head *, struct becalm_text name);
 
+/* The gRPC status in a head or in trailers; BECALM_GRPC_NONE: there is none. */
+uint32_t head_grpc_status(const struct head *);
+
 /* Is there a field of this name, in upper or lower case, with exactly this value? Any field of the name may have it. */
 bool head_has_value(const struct head *, struct becalm_text name, struct becalm_text value);
 

@@ -9,7 +9,7 @@ import pytest
 from certs import Authority
 from grpc_lab import grpc, serves  # noqa: F401
 from host import Reply, wait_until
-from host_h2 import Answer, HostH2
+from host_h2 import Answer, Close, HostH2, Refuse
 from wire import ask
 
 CHECK = "healthCheck: {path: /healthz, interval: 100ms, timeout: 20s, unhealthyThreshold: 2, healthyThreshold: 2}"
@@ -166,6 +166,39 @@ def test_a_host_of_http2_is_asked_by_http2(gateway):
     checked(here, 0, "failed")
     assert told(here)["healthCheck"]["status"] == 500
     there.close()
+
+
+GRPC = (("content-type", "application/grpc"),)
+SERVING = b"\0\0\0\0\x02\x08\x01"
+OVER_HTTP2 = {
+    "interim-then-200": ("http", Answer(interim=(103,)), None),
+    "refused": ("http", Refuse(), "it ended its answer too early"),
+    "closed": ("http", Close(), "it closed the connection without an answer"),
+    "serving": ("grpc", Answer(fields=GRPC, body=SERVING, trailers=(("grpc-status", "0"),)), None),
+    "more-than-a-window": ("grpc", Answer(fields=GRPC, body=SERVING + bytes(100000), trailers=(("grpc-status", "0"),)), None),
+    "two-statuses": ("grpc", Answer(fields=GRPC, body=SERVING, trailers=(("grpc-status", "0"), ("grpc-status", "13"))), "grpc-status is not 0"),
+    "trailers-only": ("grpc", Answer(fields=(*GRPC, ("grpc-status", "12"))), "grpc-status is not 0"),
+    "no-status": ("grpc", Answer(fields=GRPC, body=SERVING), "its answer is not gRPC"),
+    "404": ("grpc", Answer(status=404), "its answer is not gRPC"),
+    "refused-by-grpc": ("grpc", Refuse(), "it ended its answer too early"),
+}
+
+
+@pytest.mark.parametrize("name", OVER_HTTP2)
+def test_what_counts_as_well_over_http2(gateway, name):
+    kind, reply, why = OVER_HTTP2[name]
+    there = HostH2(at_end=lambda asked: reply)
+    here = gateway(policy(there, check=CHECK.replace("path: /healthz", "kind: grpc") if kind == "grpc" else CHECK, more=", protocol: h2"))
+    checked(here, 0, "failed" if why else "passed")
+    assert told(here)["healthCheck"].get("why") == why
+    there.close()
+
+
+def test_a_host_of_http1_is_none_of_http2(gateway, host):
+    there = host()
+    here = gateway(policy(there, more=", protocol: h2"))
+    checked(here, 0, "failed")
+    assert told(here)["healthCheck"]["why"] == "it does not speak HTTP/2"
 
 
 def test_grpc_asks_the_health_service(gateway, serves):  # noqa: F811

@@ -723,7 +723,7 @@ static bool await(struct attempt *attempt, const struct head *head)
  * that it is none has to say so at the end. */
 static bool says_failure(const struct head *head)
 {
-    uint32_t code = grpc_status_of(head);
+    uint32_t code = head_grpc_status(head);
     return code != BECALM_GRPC_NONE && code != BECALM_GRPC_OK;
 }
 

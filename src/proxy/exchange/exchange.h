@@ -432,8 +432,6 @@ static inline enum meter_protocol exchange_protocol(const struct exchange *excha
 
 /* exchange_grpc.c */
 bool grpc_is_call(const struct head *);
-/* The code in a head or in trailers; BECALM_GRPC_NONE: there is none. */
-uint32_t grpc_status_of(const struct head *);
 /* Is it a gRPC call whose client accepts trailers? */
 static inline bool grpc_has_trailers(const struct exchange *exchange)
 {

@@ -44,7 +44,7 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
         }
         answer.pushback = head_find(head, FIELD_GRPC_PUSHBACK);
         answer.wall = (int64_t)(exchange->worker->loop.wall / BECALM_S);
-        answer.grpc_status = grpc_status_of(head);
+        answer.grpc_status = head_grpc_status(head);
         if (answer.grpc_status != BECALM_GRPC_NONE) {
             exchange->grpc_status = answer.grpc_status; /* for the log */
         }

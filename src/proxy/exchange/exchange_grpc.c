@@ -14,17 +14,6 @@ bool grpc_is_call(const struct head *head)
     return becalm__grpc_is_type(head_find(head, FIELD_CONTENT_TYPE));
 }
 
-uint32_t grpc_status_of(const struct head *head)
-{
-    uint32_t code = BECALM_GRPC_NONE;
-    for (uint32_t i = 0; head_has(head, FIELD_GRPC_STATUS) && i < head->field_count; i++) {
-        if (head->field[i].id == FIELD_GRPC_STATUS) {
-            code = becalm__grpc_status_both(code, becalm__grpc_status_read(field_value(head, &head->field[i])));
-        }
-    }
-    return code;
-}
-
 void grpc_classify(struct attempt *attempt, const struct head *head, struct becalm_outcome *outcome)
 {
     struct exchange *exchange = attempt->exchange;
