@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a request of HTTP/2, or with TLS, through the gateway takes that no noise touches: user instructions (cachegrind) and system calls
-(strace), with bench/gateway/policy.yaml on, by h2load. Instructions are a long run less a short one, so that
+(strace), with bench/gateway/policy.yaml on, by h2load. Both are a long run less a short one, so that
 start, end and handshakes are not in them. HAProxy, nginx, nghttpx and floor.c (the protocols
 and nothing else) are counted in the same way if they are asked for; one that is not installed is left out.
 
@@ -196,20 +196,25 @@ class Stage:
         self.log.seek(0)
         return int(re.search(r"I\s+refs:\s+([\d,]+)", self.log.read())[1].replace(",", ""))
 
-    def system_calls(self):
-        """Per request, waiting for events included; the connections to the host are there already."""
+    def traced(self, process, port, count):
+        """System calls of so many requests, waiting for events included."""
         path = self.folder / "calls"
-        process, port = self.gateway([])
-        self.ask(port, self.short)
         command = ["strace", "--follow-forks", "--summary-only", "--summary-columns=calls,name", "--output", str(path), "--attach", str(process.pid)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
             if "attached" not in tracer.stderr.readline():
                 raise SystemExit("strace could not attach")
-            self.ask(port, self.long)
+            self.ask(port, count)
             tracer.send_signal(signal.SIGINT)
             tracer.communicate()
+        return int(re.search(r"(\d+) total", path.read_text())[1])
+
+    def system_calls(self):
+        """Per request; the connections to the host are there already."""
+        process, port = self.gateway([])
+        self.ask(port, self.short)
+        few, many = self.traced(process, port, self.short), self.traced(process, port, self.long)
         stop(process)
-        return int(re.search(r"(\d+) total", path.read_text())[1]) / self.long
+        return (many - few) / (self.long - self.short)
 
 
 def cpu_of(process):
