@@ -413,6 +413,53 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
     lab_free(server);
 }
 
+/* Which fields a host is told never to remember, and which enter the table of a connection: neither secrets, nor what
+ * is new in each message, however they are written. */
+static void test_h2_frames__secrets_enter_no_table(void **state)
+{
+    static const char request[] =
+        "POST / HTTP/1.1\r\nHost: b\r\nAuthorization: s\r\nCookie: s\r\nIdempotency-Key: s\r\n"
+        "X-Request-Id: s\r\nTraceparent: s\r\nX-Request-Deadline-Ms: 1\r\n"
+        "Grpc-Timeout: 1S\r\nX-Envoy-Expected-Rq-Timeout-Ms: 1\r\nBecalm-Explain: s\r\n"
+        "Age: n\r\nETag: n\r\nlocation: n\r\nSet-Cookie: n\r\nIf-None-Match: n\r\n"
+        "If-Modified-Since: n\r\nContent-Length: 7\r\nX-Own: r\r\nUser-Agent: r\r\n\r\n";
+    static const struct h1_limits limits = {.head_bytes = 8192};
+    static struct head head;
+    static char out[H2_WRITE_MIN];
+    struct lab *lab = client_with(0);
+    struct draft draft;
+    char room[256];
+    char secrets[512] = "";
+    (void)state;
+    check_true(h1_parse_request(request, sizeof request - 1, &limits, &head).kind == H1_OK);
+    draft_to_b(&draft, room);
+    draft.passed = &head;
+    draft.skip = FIELD_BIT(FIELD_HOST);
+    draft_add_chars(&draft, "proxy-authorization", "s");
+    check_true(h2_request(lab->session, &draft, true, &lab_streams[0]) != NULL);
+    size_t left = h2_write(lab->session, out, sizeof out) - 9;
+    const uint8_t *at = (const uint8_t *)out + 9;
+    nghttp2_hd_inflater *peer;
+    check_true(nghttp2_hd_inflate_new(&peer) == 0);
+    for (int flags = 0; (flags & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
+        nghttp2_nv field;
+        flags = 0;
+        ssize_t used = nghttp2_hd_inflate_hd2(peer, &field, &flags, at, left, 1);
+        check_true(used >= 0);
+        at += used;
+        left -= (size_t)used;
+        if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0 && (field.flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0) {
+            strncat(secrets, (const char *)field.name, field.namelen);
+            strcat(secrets, " ");
+        }
+    }
+    check_eq_str(secrets, "authorization cookie idempotency-key x-request-id traceparent x-request-deadline-ms "
+                          "grpc-timeout x-envoy-expected-rq-timeout-ms becalm-explain proxy-authorization ");
+    check_eq_u64(nghttp2_hd_inflate_get_num_table_entries(peer), 61 + 3); /* :authority, x-own, user-agent */
+    nghttp2_hd_inflate_del(peer);
+    lab_free(lab);
+}
+
 /* A stream whose head waits is idle to the host: who says anything on it does not speak of what was asked. */
 static void test_h2_frames__nothing_comes_for_what_was_never_sent(void **state)
 {
@@ -929,6 +976,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__streams_that_are_over_are_remembered),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
+             cmocka_unit_test(test_h2_frames__secrets_enter_no_table),
              cmocka_unit_test(test_h2_frames__nothing_comes_for_what_was_never_sent),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
