@@ -153,6 +153,8 @@ struct h2_session {
     int32_t stream_window; /* of the streams that we open; the peer's SETTINGS say it */
     int32_t peers_stream_window;
     uint32_t streams_max; /* the peer's SETTINGS say it */
+    uint32_t table_least; /* of the table by which we pack, by the SETTINGS that are coming, and ... */
+    uint32_t table_bytes; /* ... what it was last */
 
     uint32_t drains;   /* streams that were full and are not so any more */
     bool busy;         /* it is at work: neither it nor a stream must be freed */
@@ -160,6 +162,7 @@ struct h2_session {
     bool going;        /* it has said that it will end ... */
     bool gone;         /* ... and which stream was the last; or the peer has */
     bool has_settings; /* the peer's */
+    bool table_said;   /* in those that are coming */
     bool acknowledged; /* ours were */
     bool dead;         /* there was no memory to go on */
 };
@@ -213,6 +216,8 @@ bool h2_flow_all(struct h2_session *, int64_t change);
 void h2_settings_say(struct h2_session *);
 /* One parameter of the peer's; an error code. */
 uint32_t h2_settings_take(struct h2_session *, uint16_t what, uint32_t value);
+/* All of them are here, and are acknowledged next. */
+void h2_settings_taken(struct h2_session *);
 /* The peer knows ours. False: it can't, they are not on their way. */
 bool h2_settings_acknowledged(struct h2_session *);
 

@@ -49,10 +49,24 @@ static uint32_t take_push(const struct h2_session *session, uint32_t value)
     return value > (session->role == H2_SERVER ? 1u : 0u) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
 }
 
+/* It counts when all of the frame is here: until it is acknowledged the peer's table is as large as it was, and a head
+ * that goes before must not say that it may be larger. */
 static uint32_t take_table(struct h2_session *session, uint32_t value)
 {
-    h2_packer_limit(&session->packer, value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES);
+    uint32_t bytes = value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES;
+    session->table_least = session->table_said && session->table_least < bytes ? session->table_least : bytes;
+    session->table_bytes = bytes;
+    session->table_said = true;
     return H2_NO_ERROR;
+}
+
+void h2_settings_taken(struct h2_session *session)
+{
+    if (session->table_said) {
+        h2_packer_limit(&session->packer, session->table_least);
+        h2_packer_limit(&session->packer, session->table_bytes);
+        session->table_said = false;
+    }
 }
 
 uint32_t h2_settings_take(struct h2_session *session, uint16_t what, uint32_t value)

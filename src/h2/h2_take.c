@@ -339,6 +339,7 @@ void h2_take_settings_end(struct h2_session *session)
 {
     if ((session->reader.frame.flags & H2_FLAG_ACK) == 0) {
         session->has_settings = true;
+        h2_settings_taken(session);
         acknowledge(session, NULL);
         tell(session, h2_goes_on(session) ? session->calls->settings : NULL);
     } else if (h2_settings_acknowledged(session)) {

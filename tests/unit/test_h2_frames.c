@@ -460,6 +460,41 @@ static void test_h2_frames__secrets_enter_no_table(void **state)
     lab_free(lab);
 }
 
+/* The beginning of the next head that a server says. */
+static void check_head_begins(struct lab *lab, int32_t id, const char *hex)
+{
+    char out[H2_WRITE_MIN];
+    char begins[16] = "";
+    lab_say(lab, id, 200, true);
+    check_true(h2_write(lab->session, out, sizeof out) > 9 + strlen(hex) / 2);
+    for (size_t i = 0; i < strlen(hex) / 2; i++) {
+        snprintf(begins + 2 * i, 3, "%02x", (unsigned char)out[9 + i]);
+    }
+    check_eq_str(begins, hex);
+}
+
+/* The table of HPACK is as large as SETTINGS say, at most 4096, from the head on that follows their acknowledgement:
+ * before, the peer may not take a larger one. */
+static void test_h2_frames__a_table_is_resized_when_that_is_acknowledged(void **state)
+{
+    struct lab *lab = lab_server();
+    (void)state;
+    for (int32_t id = 1; id <= 5; id += 2) {
+        lab_head(lab, id, LAB_END, LAB_GET);
+    }
+    lab_frame(lab, LAB_SETTINGS, 0, 0, "\0\1\0\0\0\0", 6);
+    check_true(lab_feed(lab));
+    check_head_begins(lab, 1, "2088"); /* 0, and then :status 200 */
+    lab_frame(lab, LAB_SETTINGS, 0, 0, "\0\1\0\0\0\100\0\1\0\1\0\0", 12);
+    lab->in_length -= 6;
+    check_true(lab_feed(lab));
+    check_head_begins(lab, 3, "88");
+    lab_bytes(lab, "\0\1\0\1\0\0", 6);
+    check_true(lab_feed(lab));
+    check_head_begins(lab, 5, "3f213fe11f88"); /* 64, the least of them, and 4096 */
+    lab_free(lab);
+}
+
 /* A stream whose head waits is idle to the host: who says anything on it does not speak of what was asked. */
 static void test_h2_frames__nothing_comes_for_what_was_never_sent(void **state)
 {
@@ -977,6 +1012,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_frames__each_in_each_state),
              cmocka_unit_test(test_h2_frames__a_first_window_that_is_too_large_needs_no_stream),
              cmocka_unit_test(test_h2_frames__all_that_have_room_again_are_told),
              cmocka_unit_test(test_h2_frames__secrets_enter_no_table),
+             cmocka_unit_test(test_h2_frames__a_table_is_resized_when_that_is_acknowledged),
              cmocka_unit_test(test_h2_frames__nothing_comes_for_what_was_never_sent),
              cmocka_unit_test(test_h2_frames__what_was_cancelled_and_never_sent_leaves_no_trace_either),
              cmocka_unit_test(test_h2_frames__whoever_has_an_answer_may_ask_again_at_once),
