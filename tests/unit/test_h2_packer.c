@@ -358,6 +358,19 @@ static void test_h2_packer__fields_with_one_hash_are_not_mixed_up(void **state)
     talk_end();
 }
 
+/* Two names whose hashes are the same: neither is told by the number of the other. */
+static void test_h2_packer__names_with_one_hash_are_not_mixed_up(void **state)
+{
+    (void)state;
+    talk_begin(4096);
+    add("x-338e247c", "1", H2_REMEMBERED);
+    add("x-1c498716", "2", H2_SECRET);
+    add("x-1c498716", "3", H2_REMEMBERED);
+    add("x-338e247c", "4", H2_SAID);
+    say();
+    talk_end();
+}
+
 /* An entry that would push out nearly all others is not worth it. */
 static void test_h2_packer__remembers_nothing_that_is_too_large(void **state)
 {
@@ -549,6 +562,31 @@ static void test_h2_packer__holds_little_more_than_its_limit(void **state)
     talk_end();
 }
 
+/* What an entry took goes back into the pool by the size that was asked for: another one of that size needs nothing
+ * new. By another size a larger one could get it. */
+static void test_h2_packer__gives_its_memory_back_as_it_took_it(void **state)
+{
+    static struct blocks blocks;
+    (void)state;
+    if (!BECALM_OWN_ALLOCATOR || !BLOCKS_KEEPS) {
+        skip();
+    }
+    talk_begin(4096);
+    talk.packer.blocks = &blocks;
+    for (int i = 0; i < 2; i++) {
+        before_failure = i == 0 ? 0 : 1;
+        talk.count = 0;
+        add("x-a-name-of-more-than-32-bytes-of-length", "a value that has more than 32 bytes, too", H2_REMEMBERED);
+        say();
+        check_true(talk.packer.bytes > 0);
+        h2_packer_forget(&talk.packer);
+    }
+    check_eq_u64(before_failure, 1); /* nobody asked malloc() */
+    before_failure = 0;
+    talk_end();
+    blocks_empty(&blocks);
+}
+
 /* Requests and answers as they pass a gateway: the bytes beside those of nghttp2. */
 static void test_h2_packer__takes_no_more_bytes_than_nghttp2(void **state)
 {
@@ -625,10 +663,12 @@ BECALM_TESTS(cmocka_unit_test(test_h2_packer__knows_all_that_everybody_knows),
              cmocka_unit_test(test_h2_packer__ids_of_names_change_nothing),
              cmocka_unit_test(test_h2_packer__names_in_one_slot_are_not_mixed_up),
              cmocka_unit_test(test_h2_packer__fields_with_one_hash_are_not_mixed_up),
+             cmocka_unit_test(test_h2_packer__names_with_one_hash_are_not_mixed_up),
              cmocka_unit_test(test_h2_packer__remembers_nothing_that_is_too_large),
              cmocka_unit_test(test_h2_packer__tells_the_peer_what_became_of_its_limits),
              cmocka_unit_test(test_h2_packer__forgets_what_the_peer_has_not_seen),
              cmocka_unit_test(test_h2_packer__peers_understand_any_heads),
              cmocka_unit_test(test_h2_packer__without_memory_fields_are_said_all_the_same),
              cmocka_unit_test(test_h2_packer__holds_little_more_than_its_limit),
+             cmocka_unit_test(test_h2_packer__gives_its_memory_back_as_it_took_it),
              cmocka_unit_test(test_h2_packer__takes_no_more_bytes_than_nghttp2))
