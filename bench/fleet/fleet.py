@@ -5,7 +5,7 @@
     bench/fleet/fleet.py BECALM [--gateways 20] [--rate 1000] [--seconds 30] [--fault none|kill|stop|flush|old|late]
 
 Every call fails and may be retried three times, so that all the budget is wanted. The fault comes after 13 s; a killed store comes back 3 s later (empty, or
-with `old` from a file that was 10 s old when it died), a stopped one goes on after 8 s, and `late` answers take half a second for 8 s. Seconds are counted from
+with `old` from a file that was 10 s old when it died), a stopped one goes on after 8 s, and `late` answers take half a second for 8 s, a quarter each way. Seconds are counted from
 the fault: second 0 is the first one of it. bench/fleet/beside.py sets the same beside the simulator.
 """
 
@@ -85,7 +85,7 @@ async def caller(port, rate, until, path="/"):
 
 
 class Relay:
-    """Stands between the gateways and the store; answers may be late."""
+    """Stands between the gateways and the store; what either says may be late."""
 
     def __init__(self, to):
         self.port, self.to, self.delay = free_port(), to, 0.0
@@ -100,14 +100,14 @@ class Relay:
         except OSError:
             writer.close()
             return
-        await asyncio.gather(self.pump(reader, far_writer, False), self.pump(far_reader, writer, True), return_exceptions=True)
+        await asyncio.gather(self.pump(reader, far_writer), self.pump(far_reader, writer), return_exceptions=True)
 
-    async def pump(self, source, sink, answers):
+    async def pump(self, source, sink):
         loop = asyncio.get_running_loop()
         due = loop.time()
         try:
             while chunk := await source.read(65536):
-                due = max(due, loop.time() + (self.delay if answers else 0))  # each is late by as much, and none overtakes
+                due = max(due, loop.time() + self.delay)  # each is late by as much, and none overtakes
                 loop.call_at(due, sink.write, chunk)
         finally:
             loop.call_at(due, sink.close)
@@ -142,7 +142,7 @@ class Store:
         if fault == "flush":
             self.says("FLUSHALL")
         elif fault == "late":
-            relay.delay = 0.5
+            relay.delay = 0.25  # each way
             await asyncio.sleep(8)
             relay.delay = 0.0
         elif fault == "stop":
