@@ -14,7 +14,8 @@
 #define WANTED_FOR (10 * BECALM_S)
 #define MOST       1000u
 #define REPLY_MOST (1u << 18)
-#define TELLINGS   16u /* on their way at once: others want Redis, too */
+#define TELLINGS   16u             /* on their way at once: others want Redis, too */
+#define AHEAD      (60 * BECALM_S) /* a clock that has gained so much was set; keys.lua has the same */
 
 /* A key that is told again. */
 struct telling {
@@ -34,6 +35,9 @@ struct key_desk {
     struct redis_command list;
     bool listing;
     struct key_stamp stamp; /* when it was asked */
+    becalm_ns clock;        /* of the store at the last answer; 0: none yet */
+    becalm_ns clock_at;     /* when that was, */
+    becalm_ns expected;     /* and what it should have shown when it was asked next; 0: nobody knows */
     struct telling telling[TELLINGS];
     uint32_t flying;
     uint64_t from;      /* where the next key to tell is looked for */
@@ -168,11 +172,19 @@ static void tell_done(struct redis_command *command, const struct reply *reply)
     tell_all(desk);
 }
 
+/* The store's clock shows so much. True: it was set forward, so that keys have ended before their time, or will. */
+static bool clock_hear(struct key_desk *desk, uint64_t clock)
+{
+    desk->clock = clock < UINT64_MAX / BECALM_MS ? clock * BECALM_MS : 0;
+    desk->clock_at = desk->options.loop->now;
+    return desk->expected > 0 && becalm_ns_since(desk->clock, desk->expected) >= AHEAD;
+}
+
 /* The store remembers so many ends of this process. */
-static void count_hear(struct key_desk *desk, uint64_t count)
+static void count_hear(struct key_desk *desk, uint64_t count, bool set)
 {
     struct key_memory *memory = desk->options.keyring->memory;
-    if (key_memory_misses(memory, &desk->stamp, count)) {
+    if (key_memory_misses(memory, &desk->stamp, count) || set) {
         desk->forgotten = key_memory_lost(memory, desk->options.loop->now);
         desk->from = 0;
         desk->options.forgotten(desk->options.self, desk->forgotten, false);
@@ -192,17 +204,26 @@ static void list_done(struct redis_command *command, const struct reply *reply)
         return;
     }
     const struct reply_item *item = reply->item;
-    if (reply->kind != REPLY_LIST || reply->count != 4 || item[1].number < 0 || item[2].text == NULL ||
-        item[3].number < 0) {
+    if (reply->kind != REPLY_LIST || reply->count != 5 || item[1].number < 0 || item[2].text == NULL ||
+        item[3].number < 0 || item[4].number < 0) {
         redis_lose(desk->redis, redis_refusal(reply));
         return;
     }
     redis_good(desk->redis);
+    atomic_store_explicit(&desk->options.keyring->listed, true, memory_order_relaxed);
     desk->count = (uint64_t)item[1].number;
     if (desk->options.loop->now < desk->wanted_until) {
         lines_read(desk, item[2].text, item[2].length);
     }
-    count_hear(desk, (uint64_t)item[3].number);
+    count_hear(desk, (uint64_t)item[3].number, clock_hear(desk, (uint64_t)item[4].number));
+}
+
+/* What the store's clock should show now. */
+static bool clock_add(struct key_desk *desk)
+{
+    becalm_ns passed = becalm_ns_since(desk->options.loop->now, desk->clock_at);
+    desk->expected = desk->clock == 0 ? 0 : becalm_ns_after(desk->clock, passed);
+    return desk->expected == 0 ? redis_word(&desk->list, "", 0) : redis_number(&desk->list, desk->expected / BECALM_MS);
 }
 
 static void timer_fires(struct timer *timer)
@@ -217,7 +238,7 @@ static void timer_fires(struct timer *timer)
     desk->list = (struct redis_command){.done = list_done, .script = &desk->script};
     desk->listing = key_words(&desk->list, &names, "list") &&
                     redis_number(&desk->list, loop->now < desk->wanted_until ? MOST : 0) &&
-                    redis_number(&desk->list, desk->options.keyring->ttl / BECALM_MS) &&
+                    redis_number(&desk->list, desk->options.keyring->ttl / BECALM_MS) && clock_add(desk) &&
                     redis_send(desk->redis, &desk->list);
     desk->stamp = names.stamp;
     if (!desk->listing) {
@@ -235,6 +256,12 @@ static void connection_up(struct redis_user *user)
     struct key_desk *desk = CONTAINER_OF(user, struct key_desk, user);
     desk->from = 0;
     list_now(desk);
+}
+
+static void connection_lost(struct redis_user *user)
+{
+    const struct key_desk *desk = CONTAINER_OF(user, struct key_desk, user);
+    atomic_store_explicit(&desk->options.keyring->listed, false, memory_order_relaxed);
 }
 
 /* --------------------------------------------------------------------------------------------------------- orders */
@@ -327,7 +354,7 @@ struct key_desk *key_desk_make(const struct key_desk_options *options)
                                   .reply_bytes = REPLY_MOST};
     redis_site_use(&options->keyring->site, &redis);
     desk->options = *options;
-    desk->user = (struct redis_user){.up = connection_up};
+    desk->user = (struct redis_user){.up = connection_up, .lost = connection_lost};
     desk->script = redis_script("keys");
     desk->timer.fire = timer_fires;
     for (uint32_t i = 0; i < TELLINGS; i++) {

@@ -104,6 +104,7 @@ int keyring_make(struct keyring **made, const struct becalm_config *config, stru
         return BECALM_ENOMEM;
     }
     atomic_init(&ring->users, 1);
+    atomic_init(&ring->listed, false);
     script_name(ring->fleet, sizeof ring->fleet, settings->fleet, NULL);
     ring->ttl = settings->store_ttl;
     ring->timeout = keys->timeout;

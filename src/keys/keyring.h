@@ -15,6 +15,7 @@
 
 struct keyring {
     BECALM_ATOMIC(uint32_t) users;
+    BECALM_ATOMIC(bool) listed; /* by this process, on the connection that it has: the store has seen its own clock */
     struct redis_site site;
     char fleet[SCRIPT_FLEET_MAX + 1]; /* script_name() */
     struct store_secret secret;

@@ -192,11 +192,14 @@ static bool hold_send(struct store_hold *hold, struct redis_command *command, bo
 }
 
 /* Must it be sure that the store has not forgotten the key? Who lets calls pass without a store does not ask so much.
- */
-static bool must_be_sure(const struct store_hold *hold)
+ * And may the store take a clock that nobody has listed by for one that was set? */
+static const char *must_be_sure(const struct store_hold *hold)
 {
-    enum becalm_keys_away away = hold->store->options.keyring->away;
-    return hold->once && (away == BECALM_KEYS_AWAY_AUTO || away == BECALM_KEYS_AWAY_REFUSE);
+    struct keyring *ring = hold->store->options.keyring;
+    if (!hold->once || (ring->away != BECALM_KEYS_AWAY_AUTO && ring->away != BECALM_KEYS_AWAY_REFUSE)) {
+        return "0";
+    }
+    return atomic_load_explicit(&ring->listed, memory_order_relaxed) ? "2" : "1";
 }
 
 static void begin_done(struct redis_command *, const struct reply *);
@@ -207,7 +210,7 @@ static bool begin_send(struct store_hold *hold)
     *command = (struct redis_command){.done = begin_done};
     hold->state = HOLD_ASKING;
     bool filled =
-        words_begin(hold, command, "begin") && word(command, must_be_sure(hold) ? "1" : "0") &&
+        words_begin(hold, command, "begin") && word(command, must_be_sure(hold)) &&
         word(command, hold->store->options.keyring->fence ? "1" : "0") &&
         (!hold->has_older || redis_word(command, (const char *)hold->older + 2 * (size_t)STORE_ID, STORE_HASH));
     hold->flying = hold_send(hold, command, filled);

@@ -9,15 +9,20 @@
 --   tell   fingerprint ttl where status                     ok count: the asker has done this once; status 0: it is held
 --   look                                                    none | flight | done | held, and the guard's name
 --   free                                                    ok | none
---   list   most ttl                                         how many are held, a line for each (id, age, time left, where), and the count
+--   list   most ttl clock                                   how many are held, a line for each (id, age, time left, where), the count, and the
+--                                                           clock; "clock" is what the asker thinks that it shows, "" before it knows
+-- Who must be sure ("1", or "2" if its process has listed since it is connected) begins nothing in a store that does not trust itself.
 -- A fence is counted where it is asked for ("1"); else it is 0.
 -- The record: s its state (p in progress, d done, x done and its answer lost, u unknown, r released by an operator, so that anybody
--- may begin it), f fingerprint, o owner, e "1" for a key that is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held.
+-- may begin it), f fingerprint, o owner, e "1" for a key that is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held,
+-- t the end of its time, of one that has ended.
 -- An owner is another one for each beginning: only who has begun a key can end it. A record that is not there any more is written
 -- again by its owner.
--- The era: r the run of the server that wrote it, u until when the store does not trust itself, n the last fence. A server that has begun
+-- The era: r the run of the server that wrote it, u until when the store does not trust itself, d since when, n the last fence, c the clock
+-- when somebody last listed, which every process does every few seconds. A server that has begun
 -- anew, that was emptied, or that is told what it has forgotten, may have forgotten more. For a lease it begins no key that is done at
--- most once, so that everybody can tell again what it has done.
+-- most once, so that everybody can tell again what it has done. So it is when its clock was set: forward ends keys before their time, and
+-- backward would make the lease as long.
 -- A call waits while its key begins, so that what nearly every beginning is comes first and calls as little as it can: a command of
 -- Redis, a function, a table and a number that becomes a text cost more than all else here.
 local call = redis.call
@@ -26,9 +31,11 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held, era, count, record, guard = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
-local found = call('HMGET', era, 'r', 'u', 'n')
+local found = call('HMGET', era, 'r', 'u', 'n', 'd', 'c')
 local distrust = tonumber(found[2] or 0)
 local known_run = found[1] and (run == '' or found[1] == run)
+local minute = 60000
+local ran_ahead = what == 'begin' and ARGV[9] == '2' and found[5] and now - found[5] >= minute
 
 local function write(state, owner, print, once, where, ttl)
     call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
@@ -49,7 +56,7 @@ local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[
 local life = (ttl or 0) > lease and ARGV[7] or ARGV[3] -- of a key that has begun; a text, as Redis wants it
 
 -- A key that nobody has begun, in a store that trusts itself.
-if what == 'begin' and known_run and now >= distrust and not KEYS[6] and not call('HMGET', record, 's')[1]
+if what == 'begin' and known_run and now >= distrust and not ran_ahead and not KEYS[6] and not call('HMGET', record, 's')[1]
     and (once ~= '1' or call('SET', guard, record, 'PX', life, 'NX')) then
     write('p', owner, print, once, where, life)
     return begun()
@@ -57,11 +64,17 @@ end
 
 local function doubt()
     distrust = now + lease
-    call('HSET', era, 'u', distrust)
+    call('HSET', era, 'u', distrust, 'd', now, 'c', now)
 end
 
+-- Who lists for the first time can't tell a clock that was set from a fleet that was away.
+if what == 'list' then
+    ran_ahead = ARGV[6] ~= '' and now - ARGV[6] >= minute
+end
 if not known_run then
     call('HSET', era, 'r', run)
+end
+if not known_run or ran_ahead or (now < distrust and now < tonumber(found[4] or 0)) then
     doubt()
 end
 
@@ -99,10 +112,23 @@ end
 local function hold(ttl)
     unhold()
     local line = string.sub(record, -32) .. ' ' .. now .. ' ' .. (call('HMGET', record, 'w')[1] or '')
-    call('HSET', record, 's', 'u', 'm', line)
+    call('HSET', record, 's', 'u', 'm', line, 't', now + ttl)
     call('ZADD', held, now + ttl, line)
     call('PEXPIRE', held, ttl)
     keep(ttl)
+end
+
+-- The asker knows that its time ends later: the clock was set forward since.
+local function prolong(ttl)
+    local r = call('HMGET', record, 't', 'm')
+    if now + ttl > tonumber(r[1] or 0) then
+        call('HSET', record, 't', now + ttl)
+        keep(ttl)
+        if r[2] then
+            call('ZADD', held, now + ttl, r[2])
+            call('PEXPIRE', held, ttl)
+        end
+    end
 end
 
 local function open()
@@ -124,7 +150,8 @@ if what == 'list' then
         end
     end
     call('PEXPIRE', count, 2 * ARGV[5])
-    return {'list', call('ZCARD', held), table.concat(lines, '\n'), counted()}
+    call('HSET', era, 'c', now)
+    return {'list', call('ZCARD', held), table.concat(lines, '\n'), counted(), now}
 end
 
 if what == 'look' then
@@ -145,9 +172,11 @@ end
 if what == 'tell' then
     local print, ttl, where, status = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
     doubt()
-    if not call('HMGET', record, 's')[1] then
+    if call('HMGET', record, 's')[1] then
+        prolong(ttl)
+    else
         begin('x', '', print, '1', where, ttl)
-        call('HSET', record, 'a', status)
+        call('HSET', record, 'a', status, 't', now + ttl)
         if status == '0' then
             hold(ttl)
         end
@@ -193,7 +222,7 @@ if what == 'begin' then
     if answer then
         return answer
     end
-    if not state and once == '1' and ARGV[9] == '1' and now < distrust then
+    if not state and once == '1' and ARGV[9] ~= '0' and now < distrust then
         return {'forgot', distrust - now}
     end
     begin('p', owner, print, once, where, life)
@@ -236,9 +265,9 @@ if r[1] == 'u' then
     unhold()
 end
 if ending == 'answer' then
-    call('HSET', record, 's', 'd', 'a', ARGV[10], 'k', ARGV[11], 'h', ARGV[12], 'b', ARGV[13])
+    call('HSET', record, 's', 'd', 'a', ARGV[10], 'k', ARGV[11], 'h', ARGV[12], 'b', ARGV[13], 't', now + ttl)
 else
-    call('HSET', record, 's', 'x', 'a', ARGV[10])
+    call('HSET', record, 's', 'x', 'a', ARGV[10], 't', now + ttl)
 end
 keep(ttl)
 return {'ok', counted(true, ttl)}

@@ -3,6 +3,7 @@
 
 import contextlib
 import itertools
+import os
 import shutil
 import signal
 import socket
@@ -24,8 +25,8 @@ def encode(*words):
 
 
 class Redis:
-    def __init__(self, folder, *words, port=None, sentinel=None, ip="127.0.0.1"):
-        """words: more options of the server. sentinel: the lines of a Sentinel's file. ip: on loopback."""
+    def __init__(self, folder, *words, port=None, sentinel=None, ip="127.0.0.1", env=None):
+        """words: more options of the server. sentinel: the lines of a Sentinel's file. ip: on loopback. env: more of its environment."""
         self.folder = folder / f"redis{next(NUMBERS)}"
         self.folder.mkdir()
         self.ip = ip
@@ -34,6 +35,7 @@ class Redis:
         self.url = f"redis://{self.address}"
         self.words = list(map(str, words))
         self.sentinel = sentinel
+        self.env = {**os.environ, **(env or {})}
         self.process = None
 
     def start(self):
@@ -58,7 +60,7 @@ class Redis:
             words = [str(path), "--sentinel", *words]
         else:
             words += ["--save", "", "--dbfilename", "dump.rdb"]
-        self.process = subprocess.Popen([SERVER, *words, *self.words], stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen([SERVER, *words, *self.words], stdout=subprocess.DEVNULL, env=self.env)
         plain = "--tls-port" not in self.words
 
         def is_there():

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Wall clocks that are wrong: that of a real Redis which gateways share, and that of a gateway."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import policy_of
+from host import Reply, wait_until
+from store import SERVER, Redis, leased
+from test_keys_enforced import ENFORCED, admin, charge, reason
+from test_keys_shared import ask_and_wait, gateway, reason_of, settled, three  # noqa: F401: fixtures
+
+COMPILER = os.environ.get("CC") or shutil.which("cc")
+pytestmark = [
+    pytest.mark.skipif(SERVER is None, reason="redis-server is not installed"),
+    pytest.mark.skipif(COMPILER is None, reason="no C compiler"),
+]
+HOUR = 3600
+SHARED = ENFORCED.replace("kind: none", "kind: none, shared: {percent: 20}")
+
+
+class Clock:
+    """Of the programs that have its environment: set() makes it wrong by so many seconds, while they run."""
+
+    def __init__(self, folder):
+        library = folder / "clock.so"
+        subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-o", library, Path(__file__).with_name("clock.c")], check=True)
+        self.path = folder / "clock"
+        self.path.write_bytes(struct.pack("q", 0))
+        self.env = {"LD_PRELOAD": str(library), "BECALM_CLOCK": str(self.path)}
+
+    def set(self, wrong):
+        with open(self.path, "r+b") as file:
+            file.write(struct.pack("q", wrong))
+
+
+@pytest.fixture
+def clock(tmp_path):
+    return Clock(tmp_path)
+
+
+@pytest.fixture
+def redis(tmp_path, clock):
+    """One with that clock."""
+    made = Redis(tmp_path, env=clock.env)
+    made.start()
+    yield made
+    made.stop()
+
+
+def executed(gateway, key):
+    """A new key, as soon as the store begins one."""
+    answers = []
+    wait_until(lambda: answers.append(charge(gateway, key)) or answers[-1].status == 200, what=lambda: answers[-1].body)
+
+
+def held_by_a_reset(gateway, host, key):
+    host.on("/charge", Reply(cut=0, end="reset"), Reply(200))
+    assert charge(gateway, key).status == 502
+    wait_until(lambda: reason(charge(gateway, key)) == "key_unknown")
+
+
+def times_left(redis):
+    """In seconds, of all records and guards."""
+    names = [word for word in redis.says("KEYS", "becalm:*:[kg]:*").split(b"\r\n") if word.startswith(b"becalm")]
+    return [int(redis.says("PTTL", name)[1:]) / 1000 for name in names]
+
+
+@pytest.mark.parametrize("wrong", [-HOUR, HOUR, 30 * HOUR, 90 * HOUR])
+def test_a_store_whose_clock_is_set_executes_no_key_twice(three, redis, clock, wrong):
+    """Keys live for 24 hours by default: keys and counts end, keys alone, or none."""
+    (a, b), host = three(count=2, keys={"lease": "3s"})
+    go = threading.Event()
+    executed(a, "done")
+    held_by_a_reset(a, host, "reset")
+    before = host.count()
+    host.on("/charge", Reply(201, b"late", when=go.is_set), Reply(200))
+    with ask_and_wait(a, host, before + 1) as wire:
+        clock.set(wrong)
+        executed(b, "new")
+        assert host.count() == before + 2, "this one, and none of those before"
+        for key, words in (("done", (None, "key_answer_lost")), ("reset", ("key_unknown",)), ("k", ("key_in_flight", "key_unknown"))):
+            assert reason_of(charge(b, key)) in words, key
+        go.set()
+        assert wire.answer("POST").body == b"late"
+    wait_until(lambda: charge(b, "k").body == b"late")
+    assert host.count() == before + 2
+    wait_until(lambda: len(times_left(redis)) == 8 and min(times_left(redis)) > 23.5 * HOUR, what=lambda: times_left(redis))
+
+
+def test_a_store_whose_clock_is_set_back_does_not_refuse_new_keys_for_as_long(three, redis, clock):
+    """It did not trust itself when it began, by the clock of then."""
+    clock.set(2 * HOUR)
+    (a,), host = three(count=1, keys={"lease": "1s"})
+    redis.tell("FLUSHALL")
+    executed(a, "before")
+    clock.set(0)
+    executed(a, "after")
+    assert host.count() == 2
+
+
+@pytest.mark.parametrize("wrong", [-HOUR, 30 * HOUR])
+def test_a_gateway_whose_clock_is_set_keeps_its_keys_and_its_budget(gateway, host, tmp_path, wrong):
+    if "BECALM_SANITIZED" in os.environ:
+        pytest.skip("a sanitizer wants to be the first library")
+    there = host()
+    own = tmp_path / "own"
+    own.mkdir()
+    clock = Clock(own)  # the store's is another one
+    one = gateway(policy_of([there], rules=SHARED), env=clock.env)
+    executed(one, "done")
+    wait_until(lambda: leased(one))
+    clock.set(wrong)
+    assert settled(one, "done").get("idempotent-replayed") == "true" and there.count() == 1
+    executed(one, "new")
+    (store,) = json.loads(admin(one, "/api/state").body)["stores"]
+    assert store["up"] and there.count() == 2
