@@ -41,6 +41,7 @@ struct store_hold {
     bool renewing;
     bool over;          /* it is freed with its renewal */
     struct timer timer; /* ASKING: it has waited for too long; OWNED: the next renewal */
+    struct task task;   /* ENDING: the store is told, behind the client */
     becalm_ns asked_at;
     unsigned char id[STORE_ID];
     unsigned char guard[STORE_ID];
@@ -85,6 +86,7 @@ static void tally(BECALM_ATOMIC(uint64_t) * count, uint64_t by)
 /* ---------------------------------------------------------------------------------------------------------- holds */
 
 static void timer_fires(struct timer *);
+static void task_runs(struct task *);
 
 static void where_write(char *where, size_t size, const struct store_key *key)
 {
@@ -104,6 +106,7 @@ static struct store_hold *hold_make(struct store_redis *r, struct store_key *key
     hold->key = key;
     hold->ask = ask;
     hold->timer.fire = timer_fires;
+    hold->task.run = task_runs;
     hold->asked_at = r->options.loop->now;
     hold->once = key->once;
     memcpy(hold->id, key->id, sizeof hold->id);
@@ -138,6 +141,7 @@ static void hold_free(struct store_hold *hold)
 {
     if (hold->link != NULL) {
         timer_disarm(&hold->timer);
+        loop_not_later(hold->store->options.loop, &hold->task);
         answer_drop(hold);
         *hold->link = hold->next;
         if (hold->next != NULL) {
@@ -249,6 +253,11 @@ static void end_send(struct store_hold *hold)
                   redis_word(command, bytes_at(&hold->answer), hold->fields) &&
                   redis_word(command, bytes_at(&hold->answer) + hold->fields, hold->answer.length - hold->fields);
     hold->flying = hold_send(hold, command, filled);
+}
+
+static void task_runs(struct task *task)
+{
+    end_send(CONTAINER_OF(task, struct store_hold, task));
 }
 
 static void renewal_done(struct redis_command *, const struct reply *);
@@ -733,7 +742,9 @@ static void redis_end(struct store *store, const struct store_key *key, becalm_n
     tally(&t->released, hold->ending == STORE_END_RELEASE);
     hold->state = HOLD_ENDING;
     timer_disarm(&hold->timer);
-    end_send(hold);
+    /* The end of the answer is written to the client when this returns, and first: a server that wakes up takes the
+     * processor from who wakes it. */
+    loop_later(r->options.loop, &hold->task);
 }
 
 static void redis_store_free(struct store *store)

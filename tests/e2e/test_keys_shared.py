@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import policy_of
+from conftest import can_trace, policy_of
 from host import Reply, wait_until
 from http2 import Http2
 from message import request
@@ -302,6 +302,21 @@ def test_ends_are_told_when_the_store_is_back(three, redis):
         redis.go_on()
     wait_until(lambda: charge(b, "k").status == 201)
     assert charge(b, "k").body == b"done while it was away" and host.count() == 1
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace can't see this program's calls")
+def test_a_client_has_its_answer_before_the_store_is_told(gateway, host, tmp_path):
+    """A server that wakes up takes the processor from who wakes it."""
+    calls = tmp_path / "calls"
+    there = host()
+    trace = ["strace", "-D", "-f", "-qq", "-s", "400", "-o", str(calls), "-e", "trace=sendto,sendmsg"]
+    made = gateway(policy_of([there], rules=ENFORCED), wrapper=trace)
+    there.on("/charge", Reply(200, b"the answer"))
+    assert charge(made, "k").body == b"the answer"
+    assert settled(made, "k").get("idempotent-replayed") == "true"
+    lines = calls.read_text().splitlines()
+    (end,) = [n for n, line in enumerate(lines) if r"$3\r\nend\r\n" in line]
+    assert any('"HTTP/1.1 200' in line or "the answer" in line for line in lines[:end]), lines
 
 
 def test_answers_are_encrypted_and_keys_of_encryption_rotate(three, redis, tmp_path):
