@@ -105,6 +105,25 @@ def test_a_store_whose_clock_is_set_back_does_not_refuse_new_keys_for_as_long(th
     assert host.count() == 2
 
 
+def test_who_has_listed_before_sees_a_clock_that_was_set_and_who_has_not_trusts_it(redis):
+    """Each row: what the asker thinks that the clock shows, in seconds from now, and what a new key gets then. Nobody has listed for an hour."""
+    text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
+    names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
+    now = int(redis.says("TIME").split(b"\r\n")[2])
+    for thinks, word in ((0, b"begun"), (-30, b"begun"), (-100, b"forgot"), (HOUR, b"begun"), (None, b"begun")):
+        redis.tell("FLUSHALL")
+        redis.be_trusted()
+        redis.tell("HSET", names[1], "c", (now - HOUR) * 1000)
+        clock = "" if thinks is None else (int(redis.says("TIME").split(b"\r\n")[2]) + thinks) * 1000
+        assert b"list" in redis.tell("EVAL", text, 3, *names[:3], "list", "", 60000, 0, 60000, clock)
+        assert word in redis.tell("EVAL", text, 5, *names, "begin", "", 60000, "owner", "print", 1, 60000, "a/charge", 2, 0), thinks
+    for sure, word in ((1, b"begun"), (2, b"forgot")):
+        redis.tell("FLUSHALL")
+        redis.be_trusted()
+        redis.tell("HSET", names[1], "c", (now - HOUR) * 1000)
+        assert word in redis.tell("EVAL", text, 5, *names, "begin", "", 60000, "owner", "print", 1, 60000, "a/charge", sure, 0), sure
+
+
 @pytest.mark.parametrize("wrong", [-HOUR, 30 * HOUR])
 def test_a_gateway_whose_clock_is_set_keeps_its_keys_and_its_budget(gateway, host, tmp_path, wrong):
     if "BECALM_SANITIZED" in os.environ:
