@@ -121,8 +121,8 @@ class Store {
     this.rows = new Map();
     this.tiles = {
       store: new Tile(`Store ${store}`, ""),
-      instances: new Tile("Instances", "that told about themselves"),
-      calls: new Tile("Calls", "that the shared budgets are about"),
+      instances: new Tile("Instances", "that have reported"),
+      calls: new Tile("Calls", "with a shared budget"),
       retries: new Tile("Retries", "of those calls"),
       ratio: new Tile("Retries per call", ""),
     };
@@ -145,7 +145,7 @@ class Store {
       h(
         "section",
         {},
-        h("h3", {}, "Budgets of this gateway in it"),
+        h("h3", {}, "This gateway's budgets in this store"),
         wide("Budgets", h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Service", "Endpoint", "Allowed", "Left now", "Instances", "State"].map((label) => h("th", { scope: "col" }, label)))), this.budgets)),
       ),
     );
@@ -162,15 +162,16 @@ class Store {
     const troubles = troublesSaid(all);
     const said = storeSaid(store);
     this.tiles.store.update(said.word, null, said);
-    this.tiles.instances.update(String(all.length), null, troubles === "" ? {} : { weight: STATES[all[0].state].weight, sentence: troubles });
-    this.tiles.calls.update(perSecond(sum.calls));
-    this.tiles.retries.update(perSecond(sum.retries));
+    const isRead = store.readSecondsAgo !== undefined; // before, nobody knows who is there: none is not a number
+    this.tiles.instances.update(isRead ? String(all.length) : NONE, null, troubles === "" ? {} : { weight: STATES[all[0].state].weight, sentence: troubles });
+    this.tiles.calls.update(isRead ? perSecond(sum.calls) : NONE);
+    this.tiles.retries.update(isRead ? perSecond(sum.retries) : NONE);
     this.tiles.ratio.update(percent(sum.ratio), null, ratioSaid(sum));
     const shown = all.slice(0, SHOWN);
     for (const one of shown) this.row(one, own).update(one);
     arrange(this.body, shown.map((one) => this.row(one, own).node));
     for (const id of this.rows.keys()) if (!shown.some((one) => one.id === id)) this.rows.delete(id);
-    const read = store.readSecondsAgo === undefined ? "The list has not been read yet." : `The list was read ${ms(store.readSecondsAgo * 1000)} ago.`;
+    const read = !isRead ? "The list has not been read yet." : `The list was read ${ms(store.readSecondsAgo * 1000)} ago.`;
     text(this.note, all.length > SHOWN ? `${read} The worst ${SHOWN} of ${plural(all.length, "instance")} are shown.` : read);
     fill(this.budgets, store.budgets.map((each) => this.budget(each)));
   }
