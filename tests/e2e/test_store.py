@@ -182,6 +182,8 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
     redis.tell("ACL", "SETUSER", "becalm", "~becalm:{prod}:*")
     code, said = check()
     assert code == 0 and "answers, and lets us do all that is needed" in said, said
+    done = subprocess.run([PROGRAM, "check", "--store", "--set", f"store.redis=redis://localhost:{redis.port}", policy], capture_output=True, text=True, check=False)
+    assert f"{policy}:1:1: note: the store localhost:{redis.port} answers" in done.stdout, "what --set says has no place in the file"
     redis.tell("REPLICAOF", "127.0.0.1", "1")
     assert "can't be used: READONLY" in check()[1]
     redis.kill()

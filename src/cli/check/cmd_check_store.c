@@ -104,7 +104,8 @@ int check_store(const struct becalm_config *config, struct becalm_diags *diags)
     struct visit v = {.config = config,
                       .diags = diags,
                       .fleet = settings->fleet,
-                      .at = {.line = store->line, .column = store->column}};
+                      /* of one that --set names there is no place in the file */
+                      .at = {.line = store->line > 0 ? store->line : 1, .column = store->line > 0 ? store->column : 1}};
     int rc = secrets_check(config, diags);
     if (rc == BECALM_EINVAL) {
         return 0; /* the diagnostics say what is wrong */
