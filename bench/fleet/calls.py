@@ -6,7 +6,7 @@
 
 Calls of all kinds take turns, one by one on a connection of each, so that a busy machine is as busy for all of them: their differences count, not their times.
 Prints the median and the 99th percentile of each kind, and how far they are from those without a store, each with an interval that holds 95 of 100 draws of as many
-rounds out of those that were measured. Last the Redis of the keys is stopped: what twelve calls with keys get, and when.
+rounds out of those that were measured. Beside them a client that does nothing else begins keys in the same Redis. Last the Redis of the keys is stopped: what twelve calls with keys get, and when.
 
 --count counts instead: system calls (strace) and instructions (callgrind) of a GET, as the difference of two runs of which one has more calls.
 """
@@ -170,6 +170,34 @@ def count(options, folder):
             print(f"GET, {'no shared budget' if state == 'none' else 'shared, the Redis is ' + state}: {each:.2f} {tool}", flush=True)
 
 
+class Bare:
+    """A client that begins keys as a gateway does, and nothing else: what Redis, its wake-up and that of who waits for it take."""
+
+    SCRIPT = pathlib.Path(__file__).parents[2] / "src/redis/keys.lua"
+
+    def __init__(self, port):
+        self.link = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.digest = self.says("SCRIPT", "LOAD", self.SCRIPT.read_text())[1].split(b"\r\n")[1]
+        self.says("HSET", "becalm:{bare}:era", "r", "")
+
+    def says(self, *words):
+        """How long it took, and the answer."""
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        message = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+        begun = time.perf_counter()
+        self.link.sendall(message)
+        heard = self.link.recv(65536)
+        return time.perf_counter() - begun, heard
+
+    def begin(self):
+        name = uuid.uuid4().hex
+        names = [f"becalm:{{bare}}:{each}" for each in ("held", "era", "e:1", "k:" + name, "g:" + name)]
+        took, heard = self.says("EVALSHA", self.digest, 5, *names, "begin", "", 10000, name[:16], name, 1, 86400000, "a", 1, 0)
+        assert b"begun" in heard, heard
+        return took
+
+
 def measure(options, folder, made):
     service = fleet.free_port()
     host = multiprocessing.Process(target=serve, args=(service,), daemon=True)
@@ -193,13 +221,15 @@ def measure(options, folder, made):
     for each in gateways.values():
         while each.call("POST", uuid.uuid4())[1] != 200:
             time.sleep(0.2)
-    times = {name: [] for name in (*gateways, "post", "replay")}
+    bare = Bare(stores["keys"].port)
+    times = {name: [] for name in (*gateways, "post", "replay", "bare")}
     turns, choice = ["none", "up", "hung", "away"], random.Random(2)
     for _ in range(options.calls):
         choice.shuffle(turns)  # who comes after another one finds another machine
         for name in turns:
             times[name].append(gateways[name].call()[0])
         times["post"].append(gateways["none"].call("POST")[0])
+        times["bare"].append(bare.begin())
         key = uuid.uuid4()
         took, status, _ = gateways["keys"].call("POST", key)
         if status == 200:
@@ -212,6 +242,7 @@ def measure(options, folder, made):
         show(f"GET, shared, the Redis is {name}", times[name], times["none"])
     show("POST", times["post"])
     show(f"POST with a new key ({len(times['keys'])})", times["keys"], times["post"])
+    show("a bare client begins a key", times["bare"])
     show(f"POST, replayed ({len(times['replay'])})", times["replay"])
     stores["keys"].process.send_signal(signal.SIGSTOP)
     answers = [gateways["keys"].call("POST", uuid.uuid4())[:2] for _ in range(12)]
