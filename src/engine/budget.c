@@ -248,10 +248,11 @@ static uint64_t earned_price(const struct becalm_budget_policy *policy, enum bec
  * success follow how the latest retries ended: a moving mean with LOST as 1, WON as 0, each with a weight of a quarter.
  * It starts at 0, because a quiet caller has few retries to learn from, and `start` pays for the first that loses.
  *
- * How many retries may be lost depends on the failure before them. Timeouts and rejections are signs of overload. Where
- * nearly all of the latest retries followed another failure, half of them may be lost: a bad host behind one address
- * fails at the same rate, however often it is called. Both means are in one word {retries have won:1, hard:20,
- * lost:20}.
+ * How many retries may be lost depends on the failure before them. Timeouts and rejections are signs of overload, but a
+ * timeout may also be too short for a healthy service. In an overload nearly all retries are lost, so earnings shrink
+ * slowly from a fifth of them on. Where nearly all of the latest retries followed another failure, half of them may be
+ * lost: a bad host behind one address fails at the same rate, however often it is called. Both means are in one word
+ * {retries have won:1, hard:20, lost:20}.
  */
 #define LEARN_WEIGHT 4
 #define SHARE_BITS   20u
@@ -264,7 +265,7 @@ struct earned_rule {
     uint64_t few, many, most;
 };
 
-static const struct earned_rule rule_hard = {MILLION / 5, MILLION * 2 / 5, MILLION * 7 / 10};
+static const struct earned_rule rule_hard = {MILLION / 5, MILLION * 7 / 10, MILLION * 9 / 10};
 static const struct earned_rule rule_plain = {MILLION / 2, MILLION * 9 / 10, MILLION * 9 / 10};
 
 static uint64_t learned(const struct becalm_budget *b)

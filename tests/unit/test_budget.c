@@ -257,16 +257,18 @@ static void test_budget__earned_brings_more_while_retries_win_and_less_while_the
     } rows[] = {
         {0, 0, 500000},  /* nobody knows: as if they won */
         {0, 9, 500000},  /* */
-        {1, 0, 400000},  /* .25 */
+        {1, 0, 460000},  /* .25 */
         {1, 1, 500000},  /* .19 */
-        {2, 0, 100000},  /* .44 */
-        {2, 1, 243750},  /* .33 */
-        {4, 0, 100000},  /* .68 */
-        {5, 0, 50000},   /* .76 */
+        {2, 0, 310000},  /* .44 */
+        {2, 1, 397500},  /* .33 */
+        {4, 0, 113124},  /* .68 */
+        {5, 0, 100000},  /* .76 */
+        {8, 0, 100000},  /* .90, not quite */
+        {9, 0, 50000},   /* .92 */
         {50, 0, 50000},  /* 1 */
-        {50, 1, 50000},  /* .75 */
-        {50, 2, 100000}, /* .56 */
-        {50, 5, 425388}, /* .24 */
+        {50, 1, 100000}, /* .75 */
+        {50, 2, 210000}, /* .56 */
+        {50, 5, 470155}, /* .24 */
         {50, 6, 500000}, /* .18 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -306,7 +308,7 @@ static void test_budget__earned_takes_timeouts_and_rejections_for_overload(void 
         }
         uint64_t before = left(&f);
         note(&f, BECALM_OUTCOME_OK, 1);
-        check_eq_u64(left(&f) - before, i < 4 ? 100000 : 500000);
+        check_eq_u64(left(&f) - before, i < 4 ? 310000 : 500000);
         close_budget(&f);
     }
 }
