@@ -28,7 +28,8 @@ function(becalm_tests folder)
         target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/lib
                                                    ${PROJECT_SOURCE_DIR}/src)
         target_compile_definitions(${name} PRIVATE BECALM_POLICIES="${PROJECT_SOURCE_DIR}/policies"
-                                                   $<$<BOOL:${BECALM_FEW_SEEDS}>:BECALM_FEW_SEEDS>)
+                                                   $<$<BOOL:${BECALM_FEW_SEEDS}>:BECALM_FEW_SEEDS>
+                                                   $<$<BOOL:${BECALM_FEW_RUNS}>:BECALM_FEW_RUNS>)
         add_test(NAME ${name} COMMAND ${name})
         set_tests_properties(${name} PROPERTIES TIMEOUT 900) # a guard: sanitizers cost up to twenty times, on a busy machine
         # A test hardly runs itself: to optimise it takes longer than it saves. Only where gcc does are its warnings whole.

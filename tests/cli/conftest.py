@@ -11,6 +11,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
+# A sanitized program is slow, so that it is asked for less of what takes long, unless there is time.
+SANITIZED = "BECALM_SANITIZED" in os.environ and os.environ.get("BECALM_SOAK") != "1"
 # A shell that starts the tests in the background lets them ignore SIGINT, and so would every program that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import PROGRAM, ROOT
+from conftest import PROGRAM, ROOT, SANITIZED
 
 sys.path.insert(0, str(ROOT / "tests/golden"))
 
@@ -14,7 +14,7 @@ import golden  # noqa: E402
 
 
 @pytest.mark.parametrize(
-    "right, words", golden.commands(), ids=lambda value: value[1] if isinstance(value, list) else ""
+    "right, words", golden.commands(short=SANITIZED), ids=lambda value: value[1] if isinstance(value, list) else ""
 )
 def test_golden__the_run_is_what_it_was(right, words):
     hint = "if it was meant to change: tests/golden/golden.py --write build/dev/becalm"

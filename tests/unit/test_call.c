@@ -4,8 +4,8 @@
 #include "chaos.h"
 #include "check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define RUNS 100u /* the sanitizer is slow, and the fuzzer goes on where this stops */
+#if defined(BECALM_FEW_RUNS)
+#define RUNS 250u /* a sanitizer is slow, and the fuzzer goes on where this stops */
 #else
 #define RUNS 1000u
 #endif
