@@ -35,8 +35,8 @@ HAND_OVER = (  # the descriptors of its first argument become 3, 4 and so on, as
 # A shell that starts the tests in the background lets them ignore SIGINT, and so would every program that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-START_SECONDS = 30
-END_SECONDS = 40
+START_SECONDS = 120  # guards: a sanitized program on a busy machine may need a minute
+END_SECONDS = 120
 
 
 def can_trace():

@@ -19,6 +19,7 @@ class Result:
     took: float
     answer: Message  # None: there was none
     error: str = ""
+    silent: float = 0  # from when it began to connect, or was sent on a kept connection, until its bytes were written
 
     @property
     def status(self):
@@ -117,18 +118,19 @@ class Load(threading.Thread):
 
     async def _one(self, number):
         method, data = self.make(number)
-        at = time.monotonic()
-        answer, error = None, ""
+        result = Result(number, time.monotonic(), 0, None)
         try:
-            answer = await asyncio.wait_for(self._ask(method, data), PATIENCE)
+            result.answer = await asyncio.wait_for(self._ask(method, data, result), PATIENCE)
         except (OSError, EOFError, asyncio.TimeoutError) as problem:
-            error = repr(problem)
-        self.results.append(Result(number, at, time.monotonic() - at, answer, error))
+            result.error = repr(problem)
+        result.took = time.monotonic() - result.at
+        self.results.append(result)
 
-    async def _ask(self, method, data):
+    async def _ask(self, method, data, result):
         reader, writer = await self._connection()
         try:
             writer.write(data)
+            result.silent = time.monotonic() - result.at
             answer = Message(answers=method)
             while not answer.complete:
                 piece = await reader.read(65536)

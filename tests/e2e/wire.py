@@ -7,7 +7,7 @@ import struct
 
 from message import Message, request
 
-PATIENCE = 30  # seconds; sanitizers are slow
+PATIENCE = 120  # seconds: no claim, for sanitizers are slow and machines busy
 
 
 class Wire:
