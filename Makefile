@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The front door. It only calls CMake's presets (CMakePresets.json) by shorter names; docs/building.md says more.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CHECKS ?= $(shell expr $(JOBS) \* 4) # tests at once: most wait; those that compute take the places of two
@@ -31,19 +33,20 @@ fleet: ## run three gateways that share a retry budget through a redis-server of
 
 test: ## build with gcc and clang; test plainly, under sanitizers, and by a minute of fuzzing
 	tools/setup build test
-	+@$(MAKE) --no-print-directory -j 2 checked-dev
+	+@$(MAKE) --no-print-directory -j 4 checked-asan checked-tsan checked-dev
+	@echo "all tests of asan, dev and tsan have passed"
 
-# Two chains, one of builds and one of tests. Most tests wait most of the time, so the next preset is built meanwhile. Not
-# at a lower priority: beside other work of the machine the builds would never end.
+# One preset is built after the other, and its tests begin when it is built: most tests wait most of the time, so those of one
+# preset alone would leave processors idle. Nothing has a lower priority: beside other work of the machine it would never end.
+named = { $(2); } 2>&1 | sed -u 's/^/$(1)  /'
 built-asan built-tsan built-dev: built-%:
-	$(call build,$*)
-built-tsan: built-asan
-built-dev: built-tsan
+	@$(call named,$*,$(call build,$*))
+built-dev: built-asan
+built-tsan: built-dev
 checked-asan checked-tsan: checked-%: built-%
-	$(call check,$*)
-checked-tsan: checked-asan
-checked-dev: built-dev checked-tsan
-	$(call check,dev) -LE by-asan
+	@$(call named,$*,$(call check,$*))
+checked-dev: built-dev
+	@$(call named,dev,$(call check,dev) -LE by-asan)
 
 quick: ## build and test with gcc alone
 	$(call build,dev)
