@@ -67,9 +67,9 @@ struct becalm_limit {
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */
-    /* aimd: when `usual` last took a sample; slots: when the latest attempt that was alone in flight was sent */
-    BECALM_ATOMIC(uint64_t) seen_at;
-    BECALM_ATOMIC(uint64_t) usual; /* aimd: {latency of successes, us:36, share of timeouts, ppm:20, samples:8} */
+    BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
+    BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
+    BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */
     /* slots: a row for each power of two of the number in flight when an attempt was sent: {sum of latencies, us:48,
      * slow:8, notes:8}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];

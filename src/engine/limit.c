@@ -111,6 +111,7 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->ok_sent_at, &from->ok_sent_at);
         word_copy(&to->well, &from->well);
         word_copy(&to->seen_at, &from->seen_at);
+        word_copy(&to->alone_at, &from->alone_at);
         word_copy(&to->usual, &from->usual);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
@@ -337,6 +338,54 @@ bool becalm_limit_answers_full(const struct becalm_limit *limit, const struct be
 {
     uint64_t places = atomic_load_explicit(&limit->places, memory_order_relaxed);
     return (uint64_t)places_in_flight(places) + places_answers(places) >= places_most(policy);
+}
+
+#define USUAL_SAMPLES_BITS 8
+#define USUAL_SHARE_BITS   20
+#define USUAL_SAMPLES      64 /* a sample's weight is one in so many, or in as many as there are yet */
+
+struct becalm__usual becalm__usual(const struct becalm_limit *limit)
+{
+    uint64_t word = atomic_load_explicit(&limit->usual, memory_order_relaxed);
+    return (struct becalm__usual){
+        .latency = word >> (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS),
+        .late = word >> USUAL_SAMPLES_BITS & ((1u << USUAL_SHARE_BITS) - 1),
+        .samples = word & ((1u << USUAL_SAMPLES_BITS) - 1),
+    };
+}
+
+static uint64_t usual_pack(const struct becalm__usual *usual)
+{
+    return usual->latency << (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS) | usual->late << USUAL_SAMPLES_BITS |
+           usual->samples;
+}
+
+static uint64_t mean_move(uint64_t mean, uint64_t value, uint64_t samples)
+{
+    return value > mean ? mean + (value - mean) / samples : mean - (mean - value) / samples;
+}
+
+BECALM__COLD static void usual_write(struct becalm_limit *limit, const struct becalm__ended *ended)
+{
+    struct becalm__usual usual = becalm__usual(limit);
+    uint64_t us = ended->took / BECALM_US;
+    usual.samples += usual.samples < USUAL_SAMPLES;
+    usual.late = mean_move(usual.late, ended->late ? BECALM__PPM : 0, usual.samples);
+    if (!ended->late && us >> (64 - USUAL_SAMPLES_BITS - USUAL_SHARE_BITS) == 0) {
+        usual.latency = usual.latency == 0 ? us : mean_move(usual.latency, us, usual.samples);
+    }
+    atomic_store_explicit(&limit->usual, usual_pack(&usual), memory_order_relaxed);
+}
+
+/* The thread that moves `seen_at` writes the word. */
+void becalm__usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm__ended *ended)
+{
+    uint64_t seen_at = atomic_load_explicit(&limit->seen_at, memory_order_relaxed);
+    if ((seen_at == 0 || becalm_ns_since(now, seen_at) >= ended->timeout / 4) &&
+        atomic_compare_exchange_strong_explicit(&limit->seen_at, &seen_at, now, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+        usual_write(limit, ended);
+    }
 }
 
 void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy, bool by_one)

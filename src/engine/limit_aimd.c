@@ -12,47 +12,9 @@
 #define AWAY_PART \
     16 /* of the hung attempts in a service that went away: this share may finally probe whether it is back */
 
+#define SHARE_KNOWN 16 /* samples of what is usual: with fewer the share of timeouts is not known */
+
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
-
-/* The usual latency of successes, and the usual share of timeouts, in the word `usual`. Both are means over time: in
- * each quarter of a timeout one attempt counts, with a weight of 1/64. So one second of overload moves them as little
- * with a thousand calls as with ten. The thread that moves `seen_at` writes the word. */
-#define USUAL_SAMPLES_BITS 8
-#define USUAL_SHARE_BITS   20
-#define USUAL_SAMPLES      64 /* a sample's weight is one in so many, or in as many as there are yet */
-#define USUAL_KNOWN        16 /* samples: with fewer a share is not known */
-#define PPM                1000000
-
-struct usual {
-    uint64_t latency; /* us; 0: not known */
-    uint64_t late;    /* ppm */
-    uint64_t samples;
-};
-
-static struct usual usual_unpack(uint64_t word)
-{
-    return (struct usual){
-        .latency = word >> (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS),
-        .late = word >> USUAL_SAMPLES_BITS & ((1u << USUAL_SHARE_BITS) - 1),
-        .samples = word & ((1u << USUAL_SAMPLES_BITS) - 1),
-    };
-}
-
-static uint64_t usual_pack(const struct usual *usual)
-{
-    return usual->latency << (USUAL_SAMPLES_BITS + USUAL_SHARE_BITS) | usual->late << USUAL_SAMPLES_BITS |
-           usual->samples;
-}
-
-static struct usual usual_of(const struct becalm_limit *limit)
-{
-    return usual_unpack(atomic_load_explicit(&limit->usual, memory_order_relaxed));
-}
-
-static uint64_t mean_move(uint64_t mean, uint64_t value, uint64_t samples)
-{
-    return value > mean ? mean + (value - mean) / samples : mean - (mean - value) / samples;
-}
 
 /* Was the limit cut, and is it still below `well`? Then the service's behaviour is not the usual one. */
 static bool is_below_well(const struct becalm_limit *limit)
@@ -61,26 +23,12 @@ static bool is_below_well(const struct becalm_limit *limit)
     return well != BECALM__NEVER_CUT && atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> WELL_BITS;
 }
 
-BECALM__COLD static void usual_write(struct becalm_limit *limit, becalm_ns took, bool late)
-{
-    struct usual usual = usual_of(limit);
-    uint64_t us = took / BECALM_US;
-    usual.samples += usual.samples < USUAL_SAMPLES;
-    usual.late = mean_move(usual.late, late ? PPM : 0, usual.samples);
-    if (!late && us >> (64 - USUAL_SAMPLES_BITS - USUAL_SHARE_BITS) == 0) {
-        usual.latency = usual.latency == 0 ? us : mean_move(usual.latency, us, usual.samples);
-    }
-    atomic_store_explicit(&limit->usual, usual_pack(&usual), memory_order_relaxed);
-}
-
 /* An attempt has ended. */
 static void usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool late)
 {
-    uint64_t seen_at = atomic_load_explicit(&limit->seen_at, memory_order_relaxed);
-    if ((seen_at == 0 || becalm_ns_since(now, seen_at) >= slot->timeout / 4) && !is_below_well(limit) &&
-        atomic_compare_exchange_strong_explicit(&limit->seen_at, &seen_at, now, memory_order_relaxed,
-                                                memory_order_relaxed)) {
-        usual_write(limit, becalm_ns_since(now, slot->sent_at), late);
+    if (!is_below_well(limit)) {
+        const struct becalm__ended ended = {becalm_ns_since(now, slot->sent_at), slot->timeout, late};
+        becalm__usual_note(limit, now, &ended);
     }
 }
 
@@ -88,7 +36,7 @@ static void usual_note(struct becalm_limit *limit, becalm_ns now, const struct b
  * they do. In a queue it would. */
 static bool is_quick(const struct becalm_limit *limit, becalm_ns took, becalm_ns timeout)
 {
-    return took <= timeout / 4 || 4 * (took / BECALM_US) <= 5 * usual_of(limit).latency;
+    return took <= timeout / 4 || 4 * (took / BECALM_US) <= 5 * becalm__usual(limit).latency;
 }
 
 /* So many timeouts in a row happen by chance once in a thousand times where a share of all attempts times out, by
@@ -96,10 +44,10 @@ static bool is_quick(const struct becalm_limit *limit, becalm_ns took, becalm_ns
 static uint32_t run_enough(const struct becalm_limit *limit)
 {
     static const uint8_t by_share[] = {5, 5, 5, 5, 5, 6, 7, 8, 10, 12, 15, 18};
-    const struct usual usual = usual_of(limit);
-    uint64_t share = usual.late * 16 / PPM;
+    const struct becalm__usual usual = becalm__usual(limit);
+    uint64_t share = usual.late * 16 / BECALM__PPM;
     uint64_t last = sizeof by_share / sizeof by_share[0] - 1;
-    return usual.samples < USUAL_KNOWN ? BECALM__RUN_ENOUGH : by_share[share < last ? share : last];
+    return usual.samples < SHARE_KNOWN ? BECALM__RUN_ENOUGH : by_share[share < last ? share : last];
 }
 
 /* Moves the run of timeouts in a row, and returns it. */

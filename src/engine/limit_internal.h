@@ -14,6 +14,7 @@
 #define BECALM__PACE_FULL      UINT32_C(1000000) /* of the pace word: every attempt is admitted */
 #define BECALM__OK_FRESH       BECALM_MS         /* last_ok_at is not written again for so long, ... */
 #define BECALM__OK_FRESH_SHARE 64                /* ... or for this part of the timeout */
+#define BECALM__PPM            1000000
 #define BECALM__RUN_MAX        UINT32_C(0xffff)
 #define BECALM__RUN_ENOUGH     5                 /* timeouts in a row that are enough for a cut, */
 #define BECALM__CUT_EVERY      (500 * BECALM_MS) /* if the latest cut is longer ago than this */
@@ -45,12 +46,16 @@ static inline bool becalm__is_hung(const struct becalm_limit *limit, const struc
     return slot->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);
 }
 
+static inline bool becalm__is_half_used(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint64_t units)
+{
+    return 2 * becalm__units_per_slot(kind) * becalm__in_flight_with(limit) >= units;
+}
+
 /* Only while half of the limit is used: otherwise it is not known yet whether the service can take the present one. */
 static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint64_t max,
                                           uint64_t units)
 {
-    uint64_t per = becalm__units_per_slot(kind);
-    return 2 * per * becalm__in_flight_with(limit) >= units && units < max * per;
+    return becalm__is_half_used(limit, kind, units) && units < max * becalm__units_per_slot(kind);
 }
 
 /* The same for aimd, where the attempts in flight when this one was admitted count, too: when the last attempt of a
@@ -170,6 +175,26 @@ bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 /* An attempt that was noted as a timeout has succeeded after all: the timeout was too short for it. */
 void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                        const struct becalm_slot *);
+
+/* The usual latency of successes, and the usual share of timeouts, in the word `usual`. Both are means over time: in
+ * each quarter of a timeout one attempt counts, with a weight of 1/64. So one second of overload moves them as little
+ * with a thousand calls as with ten. */
+struct becalm__usual {
+    uint64_t latency; /* us; 0: not known */
+    uint64_t late;    /* ppm */
+    uint64_t samples; /* 64: so many, or more */
+};
+
+struct becalm__usual becalm__usual(const struct becalm_limit *);
+
+/* How an attempt ended. The kinds of limit decide when the service is healthy enough to learn from it. */
+struct becalm__ended {
+    becalm_ns took;
+    becalm_ns timeout;
+    bool late;
+};
+
+void becalm__usual_note(struct becalm_limit *, becalm_ns now, const struct becalm__ended *);
 
 /* The units with which a limit begins. */
 uint64_t becalm__units_at_start(const struct becalm_limit_policy *);

@@ -19,7 +19,9 @@ enum {
     BRISK_PART = 16,    /* of the timeout: an answer within it leaves room for four times as many */
     ROW_HALVES_AT = 32, /* notes of a row */
     ROWS_APART = 2,     /* a quarter as many in flight, or fewer, tell how long an answer takes without a queue, */
-    NATURAL_NOTES = 3   /* and so many answers are enough */
+    NATURAL_NOTES = 3,  /* and so many answers are enough */
+    USUAL_KNOWN = 4,    /* samples: with fewer it is not known what is usual, */
+    USUAL_SURE = 16     /* and with fewer than these nothing makes it longer */
 };
 
 /* `evidence`, unpacked. */
@@ -68,7 +70,7 @@ struct sample {
     uint64_t latency; /* us */
     uint32_t epoch;
     uint32_t row; /* of the table */
-    bool bad;     /* timed out, or beyond a quarter of its timeout */
+    bool bad;     /* timed out, or beyond a quarter of its timeout and what is usual */
     bool late;    /* timed out or given up: it has no latency */
 };
 
@@ -166,16 +168,16 @@ static inline bool sample_is_calm(const struct becalm_limit *limit, const struct
  * slot each attempt is alone, and others may wait for that slot. */
 static void alone_note(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
-    if (slot->beside == 0 && slot->sent_at > atomic_load_explicit(&limit->seen_at, memory_order_relaxed) &&
+    if (slot->beside == 0 && slot->sent_at > atomic_load_explicit(&limit->alone_at, memory_order_relaxed) &&
         atomic_load_explicit(&limit->units, memory_order_relaxed) >= 2 * becalm__units_per_slot(BECALM_LIMIT_SLOTS)) {
-        atomic_store_explicit(&limit->seen_at, slot->sent_at, memory_order_relaxed);
+        atomic_store_explicit(&limit->alone_at, slot->sent_at, memory_order_relaxed);
     }
 }
 
 /* A burst makes a queue, too, but one that goes by itself. */
 static bool queue_stands(const struct becalm_limit *limit, const struct sample *s)
 {
-    return becalm_ns_since(s->now, atomic_load_explicit(&limit->seen_at, memory_order_relaxed)) >
+    return becalm_ns_since(s->now, atomic_load_explicit(&limit->alone_at, memory_order_relaxed)) >
            becalm_ns_min(s->timeout, STANDS_MOST);
 }
 
@@ -411,6 +413,29 @@ static void answer_note(struct becalm_limit *limit, const struct sample *s)
     }
 }
 
+/* With few attempts in flight there is no lower row of the table to compare with, so that a service which is slow by
+ * nature is known by its usual latency only. While half of the limit is used, the limit itself may keep answers short,
+ * so nothing is learned then. And none of the first samples raises the usual latency, since a service that is
+ * overloaded from the first call on takes longer and longer. */
+static void usual_note(struct becalm_limit *limit, const struct sample *s)
+{
+    if (!becalm__is_half_used(limit, BECALM_LIMIT_SLOTS, atomic_load_explicit(&limit->units, memory_order_relaxed))) {
+        const struct becalm__usual usual = becalm__usual(limit);
+        struct becalm__ended ended = {.took = becalm_ns_since(s->now, s->sent_at), .timeout = s->timeout};
+        if (usual.samples > 0 && usual.samples < USUAL_SURE) {
+            ended.took = becalm_ns_min(ended.took, usual.latency * BECALM_US);
+        }
+        becalm__usual_note(limit, s->now, &ended);
+    }
+}
+
+/* Is a latency more than twice what is usual, in us? */
+static bool is_unusual(const struct becalm_limit *limit, uint64_t latency)
+{
+    const struct becalm__usual usual = becalm__usual(limit);
+    return usual.samples < USUAL_KNOWN || latency > 2 * usual.latency;
+}
+
 static inline struct sample sample_make(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot,
                                         enum becalm_evidence evidence)
 {
@@ -424,7 +449,8 @@ static inline struct sample sample_make(const struct becalm_limit *limit, becalm
         .epoch = slot->epoch,
         .row = slot->among < BECALM_AMONG ? slot->among : BECALM_AMONG - 1,
     };
-    s.bad = took > slot->timeout / 4 && s.latency > 2 * atomic_load_explicit(&limit->reference, memory_order_relaxed);
+    s.bad = took > slot->timeout / 4 && s.latency > 2 * atomic_load_explicit(&limit->reference, memory_order_relaxed) &&
+            is_unusual(limit, s.latency);
     return s;
 }
 
@@ -451,6 +477,7 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
         judgement_do(limit, policy, &s, &j);
     }
     if (evidence == BECALM_EVIDENCE_SUCCESS) {
+        usual_note(limit, &s);
         success_note(limit, policy, &s);
     } else if (evidence == BECALM_EVIDENCE_TIMEOUT) {
         timeout_note(limit, policy, &s, j.run);

@@ -1000,7 +1000,7 @@ static void test_limit__a_queue_that_goes_by_itself_is_not_cut(void **state)
     (void)state;
     struct scene scene;
     scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
-    for (int burst = 0; burst < 10; burst++) {
+    for (int burst = 0; burst < 2; burst++) { /* after some more of them such answers would be usual */
         scene_send(&scene, 40);
         scene_stand(&scene);
         scene.slot[0].beside = 0;
@@ -1016,6 +1016,91 @@ static void test_limit__a_queue_that_goes_by_itself_is_not_cut(void **state)
     check_true(scene_limit(&scene) <= 20);
 }
 
+/* Three in flight, answered one after the other: no attempt is alone, and none is sent among a quarter of them. */
+static void scene_few(struct scene *scene, int rounds, becalm_ns latency)
+{
+    for (int i = 0; i < rounds; i++) {
+        scene_round(scene, 3, 3, latency, BECALM_EVIDENCE_SUCCESS);
+    }
+}
+
+/* The table of rows knows nothing where few are in flight; what is usual does. */
+static void test_limit__slots_takes_usual_answers_of_few_for_usual(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene_few(&scene, 100, 300 * BECALM_MS);
+    check_eq_u64(scene_limit(&scene), 10000);
+    scene_few(&scene, 100, 590 * BECALM_MS); /* up to twice what is usual */
+    check_eq_u64(scene_limit(&scene), 10000);
+}
+
+static void test_limit__slots_is_cut_by_answers_that_take_more_than_twice_the_usual(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene_few(&scene, 100, 300 * BECALM_MS);
+    scene_round(&scene, 60, 60, 900 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_true(scene_limit(&scene) <= 30);
+}
+
+/* The limit after a burst of answers of 300 ms, where so many samples said that these are usual. */
+static uint32_t limit_after_usual(uint64_t samples)
+{
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene.limit.usual = UINT64_C(300000) << 28 | samples;
+    scene.limit.seen_at = scene.at.now + BECALM_S; /* no sample more */
+    scene_round(&scene, 40, 40, 300 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    return scene_limit(&scene);
+}
+
+static void test_limit__slots_knows_what_is_usual_from_four_samples(void **state)
+{
+    (void)state;
+    check_true(limit_after_usual(3) <= 20);
+    check_eq_u64(limit_after_usual(4), 10000);
+}
+
+/* A service that has too much to do from the first call on takes longer and longer: that is not what is usual. */
+static void test_limit__slots_does_not_take_the_first_longer_answers_for_usual(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 4 * BECALM_S);
+    for (uint64_t i = 0; i < 16; i++) {
+        scene_round(&scene, 1, 1, BECALM_S + i * 10 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    }
+    check_eq_u64(scene.limit.usual >> 28, 1000000);
+    scene_round(&scene, 1, 1, 1640 * BECALM_MS, BECALM_EVIDENCE_SUCCESS); /* the seventeenth has a weight */
+    check_between_u64(scene.limit.usual >> 28, 1000001, 1640000);
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 4 * BECALM_S);
+    scene_round(&scene, 1, 1, 1500 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 1, 1, 1000 * BECALM_MS, BECALM_EVIDENCE_SUCCESS); /* shorter ones have theirs at once */
+    check_eq_u64(scene.limit.usual >> 28, 1250000);
+}
+
+/* While half of the limit is used, it may be the limit that keeps answers so short. */
+static void test_limit__slots_learns_what_is_usual_while_less_than_half_is_used(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    scene.limit.units = 80; /* 20 slots */
+    scene_send(&scene, 10);
+    scene.at.now += 200 * BECALM_MS;
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene.limit.usual, 0);
+    scene_give_all(&scene);
+    scene_send(&scene, 9);
+    scene.at.now += 200 * BECALM_MS;
+    scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene.limit.usual & 0xff, 1);
+    scene_give_all(&scene);
+}
+
 /* With one slot each attempt is alone, and that says nothing of those in line. */
 static void test_limit__alone_in_the_only_slot_is_no_sign_of_an_idle_service(void **state)
 {
@@ -1027,12 +1112,12 @@ static void test_limit__alone_in_the_only_slot_is_no_sign_of_an_idle_service(voi
     scene.at.now += 10 * BECALM_MS;
     scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
     scene_give_all(&scene);
-    check_eq_u64(scene.limit.seen_at, 0);
+    check_eq_u64(scene.limit.alone_at, 0);
     scene.limit.units = 8;
     scene_send(&scene, 1);
     scene.at.now += BECALM_S;
     scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
-    check_eq_u64(scene.limit.seen_at, scene.slot[0].sent_at);
+    check_eq_u64(scene.limit.alone_at, scene.slot[0].sent_at);
     scene_give_all(&scene);
 }
 
@@ -1444,6 +1529,11 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__a_reload_keeps_the_pace),
              cmocka_unit_test(test_limit__a_reload_that_raises_max_widens_a_limit_that_was_never_cut),
              cmocka_unit_test(test_limit__a_queue_that_goes_by_itself_is_not_cut),
+             cmocka_unit_test(test_limit__slots_takes_usual_answers_of_few_for_usual),
+             cmocka_unit_test(test_limit__slots_is_cut_by_answers_that_take_more_than_twice_the_usual),
+             cmocka_unit_test(test_limit__slots_knows_what_is_usual_from_four_samples),
+             cmocka_unit_test(test_limit__slots_does_not_take_the_first_longer_answers_for_usual),
+             cmocka_unit_test(test_limit__slots_learns_what_is_usual_while_less_than_half_is_used),
              cmocka_unit_test(test_limit__alone_in_the_only_slot_is_no_sign_of_an_idle_service),
              cmocka_unit_test(test_limit__slots_is_not_cut_by_timeouts_that_an_answer_overtook),
              cmocka_unit_test(test_limit__what_is_in_flight_is_cut_twice_at_most),
