@@ -342,7 +342,6 @@ bool becalm_limit_answers_full(const struct becalm_limit *limit, const struct be
 
 #define USUAL_SAMPLES_BITS 8
 #define USUAL_SHARE_BITS   20
-#define USUAL_SAMPLES      64 /* a sample's weight is one in so many, or in as many as there are yet */
 
 struct becalm__usual becalm__usual(const struct becalm_limit *limit)
 {
@@ -369,7 +368,7 @@ BECALM__COLD static void usual_write(struct becalm_limit *limit, const struct be
 {
     struct becalm__usual usual = becalm__usual(limit);
     uint64_t us = ended->took / BECALM_US;
-    usual.samples += usual.samples < USUAL_SAMPLES;
+    usual.samples += usual.samples < BECALM__USUAL_SAMPLES;
     usual.late = mean_move(usual.late, ended->late ? BECALM__PPM : 0, usual.samples);
     if (!ended->late && us >> (64 - USUAL_SAMPLES_BITS - USUAL_SHARE_BITS) == 0) {
         usual.latency = usual.latency == 0 ? us : mean_move(usual.latency, us, usual.samples);

@@ -9,8 +9,8 @@
  * writes the units; others only add the bit. */
 #define ANSWERED  UINT64_C(1)
 #define WELL_BITS 1u
-#define AWAY_PART \
-    16 /* of the hung attempts in a service that went away: this share may finally probe whether it is back */
+/* Of the hung attempts in a service that went away, this share may finally probe whether it is back. */
+#define AWAY_PART 16
 
 #define SHARE_KNOWN 16 /* samples of what is usual: with fewer the share of timeouts is not known */
 

@@ -176,6 +176,8 @@ bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                        const struct becalm_slot *);
 
+#define BECALM__USUAL_SAMPLES 64 /* a sample's weight is one in so many, or in as many as there are yet */
+
 /* The usual latency of successes, and the usual share of timeouts, in the word `usual`. Both are means over time: in
  * each quarter of a timeout one attempt counts, with a weight of 1/64. So one second of overload moves them as little
  * with a thousand calls as with ten. */

@@ -416,14 +416,17 @@ static void answer_note(struct becalm_limit *limit, const struct sample *s)
 /* With few attempts in flight there is no lower row of the table to compare with, so that a service which is slow by
  * nature is known by its usual latency only. While half of the limit is used, the limit itself may keep answers short,
  * so nothing is learned then. And none of the first samples raises the usual latency, since a service that is
- * overloaded from the first call on takes longer and longer. */
+ * overloaded from the first call on takes longer and longer. Each later one raises it by a 64th, however few there
+ * were: an overload must be over, or be seen, before its latency is the usual one. */
 static void usual_note(struct becalm_limit *limit, const struct sample *s)
 {
     if (!becalm__is_half_used(limit, BECALM_LIMIT_SLOTS, atomic_load_explicit(&limit->units, memory_order_relaxed))) {
         const struct becalm__usual usual = becalm__usual(limit);
         struct becalm__ended ended = {.took = becalm_ns_since(s->now, s->sent_at), .timeout = s->timeout};
-        if (usual.samples > 0 && usual.samples < USUAL_SURE) {
-            ended.took = becalm_ns_min(ended.took, usual.latency * BECALM_US);
+        const becalm_ns known = usual.latency * BECALM_US;
+        if (usual.samples > 0 && ended.took > known) {
+            uint64_t part = usual.samples < USUAL_SURE ? 0 : usual.samples;
+            ended.took = known + (ended.took - known) / BECALM__USUAL_SAMPLES * part;
         }
         becalm__usual_note(limit, s->now, &ended);
     }
