@@ -629,7 +629,7 @@ WORLDS = [
     world("15", "200 callers of a call a minute, errors of 5 %", "15-one-a-minute", whole(0.999, 0.9985)),
     newcomer("16", "gate, no timeout written, reports of 7 s and 20 s", "16-newcomer-reports", whole(0.999)),
     newcomer("16b", "gate, no timeout written, healthy 8 s", "16b-newcomer-model", whole(0.999)),
-    newcomer("16c", "gate, no timeout written, 20 ms hangs", "16c-newcomer-hang", after(0.98, 0.97), CALM_HANG),
+    newcomer("16c", "gate, no timeout written, 20 ms hangs", "16c-newcomer-hang", after(0.98, 0.95), CALM_HANG),
     newcomer("17", "gate, no timeout written, healthy 3.4 s, few in flight", "17-newcomer-few", whole(0.98)),
     newcomer("17b", "no timeout written, healthy pages of 34 s", "17b-newcomer-pages", whole(0.98)),
     newcomer("18", "gate, no timeout written, 1.4 s, callers are cut off", "18-newcomer-cut-off", after(0.98, 0.86)),
