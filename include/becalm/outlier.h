@@ -75,8 +75,11 @@ BECALM_API struct becalm_hosts *becalm_hosts_init(void *memory, const struct bec
                                                   uint32_t cells);
 
 /* A reload: gives `to`, fresh from init, the ejections, times, hints and checks of `from`, if they are as many hosts;
- * else nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. */
+ * else nothing. Attempts in flight and probes stay with `from`, which they report to; windows start anew. Where the
+ * hosts changed, becalm_host_carry() does the same for one host that stays, at its old and its new index. */
 BECALM_API void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from);
+BECALM_API void becalm_host_carry(struct becalm_hosts *to, uint32_t host, const struct becalm_hosts *from,
+                                  uint32_t from_host);
 
 /* The result of the driver's own check: the host fails it from now on, or passes it again. */
 BECALM_API void becalm_hosts_check(struct becalm_hosts *, uint32_t host, bool passes);

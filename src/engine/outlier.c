@@ -201,26 +201,24 @@ bool becalm_hosts_all_fail(const struct becalm_hosts *hosts)
     return hosts->count > 0 && word_get(&hosts->out) >> 32 >= hosts->count;
 }
 
+void becalm_host_carry(struct becalm_hosts *to, uint32_t host, const struct becalm_hosts *from, uint32_t from_host)
+{
+    const struct becalm_host *old = host_at(from, from_host);
+    struct becalm_host *h = host_at(to, host);
+    uint64_t until = word_get(&old->ejected_until);
+    word_set(&h->ejected_until, until);
+    word_set(&h->times, word_get(&old->times));
+    word_set(&h->calm_since, word_get(&old->calm_since));
+    word_set(&h->streak, word_get(&old->streak));
+    word_set(&h->hint_until, word_get(&old->hint_until));
+    atomic_fetch_add_explicit(&to->out, until != 0, memory_order_relaxed);
+    becalm_hosts_check(to, host, !becalm_host_fails_checks(from, from_host));
+}
+
 void becalm_hosts_carry(struct becalm_hosts *to, const struct becalm_hosts *from)
 {
-    if (to->count != from->count) {
-        return;
-    }
-    uint64_t ejected = 0;
-    for (uint32_t i = 0; i < to->count; i++) {
-        const struct becalm_host *old = &from->host[i];
-        struct becalm_host *h = &to->host[i];
-        uint64_t until = word_get(&old->ejected_until);
-        ejected += until != 0;
-        word_set(&h->ejected_until, until);
-        word_set(&h->times, word_get(&old->times));
-        word_set(&h->calm_since, word_get(&old->calm_since));
-        word_set(&h->streak, word_get(&old->streak));
-        word_set(&h->hint_until, word_get(&old->hint_until));
-    }
-    word_set(&to->out, ejected);
-    for (uint32_t i = 0; i < to->count; i++) {
-        becalm_hosts_check(to, i, !becalm_host_fails_checks(from, i));
+    for (uint32_t i = 0; to->count == from->count && i < to->count; i++) {
+        becalm_host_carry(to, i, from, i);
     }
 }
 

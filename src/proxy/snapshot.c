@@ -86,10 +86,11 @@ void state_use(struct state *state)
 void state_drop(struct state *state)
 {
     if (state != NULL && last_user(&state->users)) {
-        if (state->service == NULL || state->waiting != state->service->waiting) {
+        if (state->whole == NULL && (state->service == NULL || state->waiting != state->service->waiting)) {
             free(state->waiting);
         }
         state_drop(state->service);
+        state_drop(state->whole);
         free(state->memory);
         free(state);
     }
@@ -130,17 +131,118 @@ struct state_plan {
     const struct becalm_policy *policy;
     struct state *service; /* NULL: this is a service's own */
     struct state *before;  /* of the same name in the snapshot before; NULL: none */
-    uint32_t hosts;
+    const struct snapshot_service *hosts;
+    const struct snapshot_service *hosts_before; /* NULL: none */
     uint32_t workers;
     becalm_ns now;
 };
+
+static bool same_host(const struct snapshot_host *a, const struct snapshot_host *b)
+{
+    return a->known == b->known && (a->known ? address_equal(&a->address, &b->address) : strcmp(a->name, b->name) == 0);
+}
+
+/* The index that a host had before, most often the same or one near it; BECALM_NO_HOST: it is new. */
+static uint32_t host_before(const struct state_plan *plan, uint32_t index)
+{
+    const struct snapshot_service *before = plan->hosts_before;
+    uint32_t count = before == NULL ? 0 : before->host_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = (index + i) % count;
+        if (same_host(&before->host[at], &plan->hosts->host[index])) {
+            return at;
+        }
+    }
+    return BECALM_NO_HOST;
+}
+
+static bool same_hosts(const struct state_plan *plan)
+{
+    bool same = plan->hosts_before != NULL && plan->hosts_before->host_count == plan->hosts->host_count;
+    for (uint32_t i = 0; same && i < plan->hosts->host_count; i++) {
+        same = same_host(&plan->hosts_before->host[i], &plan->hosts->host[i]);
+    }
+    return same;
+}
 
 static bool state_fits(const struct state_plan *plan)
 {
     const struct state *before = plan->before;
     return before != NULL && before->service == plan->service &&
-           memcmp(&before->policy, plan->policy, sizeof *plan->policy) == 0 &&
-           before->target.hosts->count == plan->hosts;
+           memcmp(&before->policy, plan->policy, sizeof *plan->policy) == 0 && same_hosts(plan);
+}
+
+static struct state *whole_of(struct state *state)
+{
+    return state != NULL && state->whole != NULL ? state->whole : state;
+}
+
+/* It fits but for its hosts, which are the service's. */
+static bool state_fits_but_hosts(const struct state_plan *plan)
+{
+    const struct state *before = plan->before;
+    return before != NULL && whole_of(before->service) == whole_of(plan->service) &&
+           memcmp(&before->policy, plan->policy, sizeof *plan->policy) == 0;
+}
+
+static void share(struct state *state, const struct state_plan *plan)
+{
+    if (plan->service != NULL) {
+        state->service = plan->service;
+        state_use(plan->service);
+        share_with_service((struct share){&state->target, &state->policy},
+                           (struct share){&plan->service->target, &plan->service->policy}, plan->rules->level);
+    }
+}
+
+/* Makes the hosts of a service in `target`. A host that stays keeps its ejection, whatever its index is now; whether
+ * all of them refuse connections is found out anew if there is another one. */
+static void hosts_follow(struct becalm_target *target, const struct state_plan *plan)
+{
+    uint32_t count = plan->hosts->host_count;
+    target->hosts = becalm_hosts_init(target->hosts, &plan->policy->outlier, count, plan->workers);
+    target->restart = becalm_restart_init(target->restart, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = host_before(plan, i);
+        if (before != BECALM_NO_HOST) {
+            becalm_host_carry(target->hosts, i, plan->before->target.hosts, before);
+        }
+    }
+}
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* A state with all parts of the one before, but for its hosts. NULL: no memory. */
+static struct state *state_with_other_hosts(const struct state_plan *plan)
+{
+    struct state *whole = whole_of(plan->before);
+    struct state *state = calloc(1, sizeof *state);
+    if (state == NULL) {
+        return NULL;
+    }
+    atomic_init(&state->users, 1);
+    state->policy = *plan->policy;
+    state->target = whole->target;
+    state->waiting = whole->waiting;
+    state->whole = whole;
+    state_use(whole);
+    share(state, plan);
+    if (plan->service == NULL) {
+        uint32_t count = plan->hosts->host_count;
+        size_t bytes = whole_lines(becalm_hosts_bytes(&plan->policy->outlier, count, plan->workers));
+        state->memory = aligned_alloc(LINE, bytes + whole_lines(becalm_restart_bytes(count)));
+        if (state->memory == NULL) {
+            state_drop(state);
+            return NULL;
+        }
+        state->target.hosts = state->memory;
+        state->target.restart = (void *)((char *)state->memory + bytes);
+        hosts_follow(&state->target, plan);
+    }
+    return state;
 }
 
 /* A gate has one queue for each worker, whichever of its endpoints a call is for: none of them waits for another. */
@@ -167,8 +269,11 @@ static struct state *state_make(const struct state_plan *plan)
         state_use(plan->before);
         return plan->before;
     }
+    if (state_fits_but_hosts(plan)) {
+        return state_with_other_hosts(plan);
+    }
     struct state *state = calloc(1, sizeof *state);
-    size_t bytes = becalm_target_bytes(plan->policy, plan->hosts, plan->workers);
+    size_t bytes = becalm_target_bytes(plan->policy, plan->hosts->host_count, plan->workers);
     void *memory = aligned_alloc(LINE, bytes);
     if (state == NULL || memory == NULL) {
         free(state);
@@ -178,17 +283,15 @@ static struct state *state_make(const struct state_plan *plan)
     atomic_init(&state->users, 1);
     state->memory = memory;
     state->policy = *plan->policy;
-    int rc = becalm_target_init(&state->target, memory, plan->policy, plan->hosts, plan->workers);
+    int rc = becalm_target_init(&state->target, memory, plan->policy, plan->hosts->host_count, plan->workers);
     BECALM_ASSERT(rc == 0); /* the loader checked the policy */
     if (plan->before != NULL) {
         becalm_target_carry(&state->target, plan->policy, &plan->before->target, &plan->before->policy, plan->now);
+        if (!same_hosts(plan)) {
+            hosts_follow(&state->target, plan);
+        }
     }
-    if (plan->service != NULL) {
-        state->service = plan->service;
-        state_use(plan->service);
-        share_with_service((struct share){&state->target, &state->policy},
-                           (struct share){&plan->service->target, &plan->service->policy}, plan->rules->level);
-    }
+    share(state, plan);
     if (!waiting_make(state, plan->workers)) {
         state_drop(state);
         return NULL;
@@ -205,6 +308,16 @@ static const struct snapshot_target *target_before(const struct snapshot *before
         if (strcmp(target->service->name, service) == 0 &&
             (name == NULL ? endpoint == NULL : endpoint != NULL && strcmp(name, endpoint) == 0)) {
             return target;
+        }
+    }
+    return NULL;
+}
+
+static const struct snapshot_service *service_before(const struct snapshot *before, const char *name)
+{
+    for (uint32_t i = 0; before != NULL && i < before->service_count; i++) {
+        if (strcmp(before->service[i].service->name, name) == 0) {
+            return &before->service[i];
         }
     }
     return NULL;
@@ -229,7 +342,8 @@ static bool target_make(const struct snapshot_plan *plan, struct snapshot *snaps
         .policy = &policy,
         .service = endpoint == NULL ? NULL : snapshot->target[service->first_target].state,
         .before = before == NULL ? NULL : before->state,
-        .hosts = service->host_count,
+        .hosts = service,
+        .hosts_before = service_before(plan->before, service->service->name),
         .workers = plan->workers,
         .now = plan->now,
     });

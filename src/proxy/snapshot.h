@@ -7,7 +7,8 @@
  * call keeps the snapshot that it began with.
  *
  * State outlives snapshots: if the policy of a target did not change, the old and the new snapshot share its state;
- * else its budget, breaker, limit and so on are carried over. Its meters always keep their counts. */
+ * else its budget, breaker, limit and so on are carried over. Ejections and refusals belong to an address: they move
+ * with it, and a new address has none. Its meters always keep their counts. */
 
 #include "keys/keyring.h"
 #include "loop/address.h"
@@ -34,10 +35,13 @@ struct waiting {
     uint64_t looked;       /* the number of the order for which the worker last served it */
 };
 
-/* The state that all calls to a target share, and the policy that it was made for. */
+/* The state that all calls to a target share, and the policy that it was made for. If only the hosts of a service
+ * change, its new state borrows all parts from the state before but for those of the hosts: calls in flight stay
+ * counted. */
 struct state {
     BECALM_ATOMIC(uint32_t) users;
     struct state *service; /* the service's state, whose parts it borrows; NULL: this is a service's own */
+    struct state *whole;   /* the state that had other hosts, whose parts it borrows; NULL: it has its own */
     struct becalm_policy policy;
     struct becalm_target target;
     struct waiting *waiting; /* by worker; its service's, if the gate is */

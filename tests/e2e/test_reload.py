@@ -20,6 +20,32 @@ from message import is_signed, request, signed
 from wire import Wire
 
 
+def test_an_ejection_stays_with_its_address(gateway, host):
+    """In a list of other hosts, and of more; not with the place in the list, at which another host is then."""
+    bad, good, new = host(), host(), host()
+    bad.on("*", Reply(500))
+    rules = "outlier: {baseEjectionTime: 300s}\nbreaker: {enabled: false}"
+    made = gateway(policy_of([bad, good], rules=rules))
+
+    def ejected():
+        rows = {row: value for row, value in made.metrics().items() if row.startswith("becalm_host_ejected{")}
+        return {each: value == 1 for row, value in rows.items() for each in (bad, good, new) if each.address in row}
+
+    wait_until(lambda: made.ask() and ejected()[bad])
+    made.reload(policy_of([good, bad, new], rules=rules))
+    wait_until(lambda: new in ejected())
+    assert ejected() == {good: False, bad: True, new: False}
+    made.reload(policy_of([new, good, bad], rules=rules + "\nmaxRetries: 1"))
+    wait_until(lambda: list(ejected()) == [new, good, bad])
+    assert ejected() == {new: False, good: False, bad: True}
+    made.reload(policy_of([new, bad], rules=rules))
+    wait_until(lambda: good not in ejected())
+    assert ejected() == {new: False, bad: True}
+    made.reload(policy_of([new, good], rules=rules))
+    wait_until(lambda: good in ejected())
+    assert ejected() == {new: False, good: False}, "at the place of a host that was ejected is another one"
+
+
 def test_50_reloads_under_load_lose_no_request(gateway, host):
     """Ten of them have a broken file, which changes nothing."""
     hosts = [host(), host()]

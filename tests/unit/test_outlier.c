@@ -813,6 +813,13 @@ static void test_outlier__a_reload_keeps_ejections_times_and_hints_but_not_what_
     becalm_hosts_carry(w.hosts, old);
     check_eq_u64(ejected_count(w.hosts), 0);
     check_eq_u64(becalm_hosts_hint(w.hosts, 1, w.now), 0);
+    becalm_hosts_check(old, 3, false);
+    becalm_host_carry(w.hosts, 1, old, 0); /* these two are known to be the same */
+    becalm_host_carry(w.hosts, 0, old, 3);
+    check_eq_u64(ejected_count(w.hosts), 1);
+    check_eq_u64(atomic_load_explicit(&w.hosts->host[1].times, memory_order_relaxed), 1);
+    assert_true(becalm_host_fails_checks(w.hosts, 0));
+    assert_false(becalm_host_fails_checks(w.hosts, 1));
     world_end(&w);
     free(old);
 }
