@@ -3,6 +3,7 @@
 
 #include "cli.h"
 
+#include "policy/text/escape.h"
 #include "policy/value.h"
 
 #include <becalm/version.h>
@@ -17,7 +18,7 @@
 
 #define GO_ON         (-1) /* not an exit code: nothing was wrong, and nothing is done yet */
 #define NAMES_MAX     64
-#define MESSAGE_BYTES 2048
+#define MESSAGE_BYTES ESCAPE_BYTES_MAX
 
 static const struct cli_option root_options[] = {
     {.name = "version", .letter = 'V', .help = "print the version"},
@@ -97,27 +98,13 @@ static size_t option_count(const struct cli_command *command)
 
 /* ---- what is said about mistakes ---- */
 
-/* What was typed, or what a server said, must not drive the terminal: control characters, also those of the C1 block
- * (in UTF-8 0xc2 and 0x80 to 0x9f), become question marks. */
-static void defuse(char *text)
-{
-    for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
-        if (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f) {
-            *at++ = '?';
-            *at = '?';
-        } else if (*at < 0x20 || *at == 0x7f) {
-            *at = '?';
-        }
-    }
-}
-
 static void complain(const struct cli_command *command, const char *format, va_list list)
 {
     char message[MESSAGE_BYTES]; /* a longer one is cut */
     size_t length;
     const char *path = cli_path(command, &length);
     (void)vsnprintf(message, sizeof message, format, list);
-    defuse(message);
+    escape_text(message, sizeof message);
     fprintf(stderr, "becalm%s%.*s: %s\n", length > 0 ? " " : "", (int)length, path, message);
 }
 

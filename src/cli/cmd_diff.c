@@ -14,6 +14,7 @@
 #include "policy/explain.h"
 #include "policy/graph.h"
 #include "policy/lint/lint.h"
+#include "policy/text/escape.h"
 
 #define KEY_BYTES   64
 #define VALUE_BYTES 512
@@ -67,7 +68,7 @@ static void values_take(const char *key, const char *text, struct becalm_origin 
     struct value *value = &values->value[values->count++];
     (void)snprintf(value->key, sizeof value->key, "%s", key);
     (void)snprintf(value->text, sizeof value->text, "%s", text);
-    lint_tame(value->text);
+    escape_text(value->text, sizeof value->text);
     value->sentence = sentence;
 }
 
@@ -92,7 +93,7 @@ static void list_write(char text[LIST_BYTES], const char *const *list, uint32_t 
     if (used >= LIST_BYTES) {
         memcpy(text + LIST_BYTES - 4, "...", 4);
     }
-    lint_tame(text);
+    escape_text(text, LIST_BYTES);
 }
 
 static void match_write(char text[LIST_BYTES], const struct becalm_match *match)
@@ -115,7 +116,7 @@ static void match_write(char text[LIST_BYTES], const struct becalm_match *match)
             }
         }
     }
-    lint_tame(text);
+    escape_text(text, LIST_BYTES);
 }
 
 /* ---- telling ---- */
@@ -244,7 +245,7 @@ static void value_write(const struct schema_key *key, const void *base, char tex
         memmove(text, text + 1, length - 2);
         text[length - 2] = '\0';
     }
-    lint_tame(text);
+    escape_text(text, LIST_BYTES);
 }
 
 static void diff_place(struct diff *d, const struct told *told, bool *begun)
@@ -419,7 +420,7 @@ static void listener_write(const struct becalm_listener *listener, char certific
         used += (size_t)snprintf(certificates + used, LIST_BYTES - used, "%s%s and %s", i == 0 ? "" : ", ",
                                  one->cert.path, one->key.path);
     }
-    lint_tame(certificates);
+    escape_text(certificates, LIST_BYTES);
     (void)snprintf(protocols, LIST_BYTES, "%s%s%s", listener->h1 ? "h1" : "", listener->h1 && listener->h2 ? ", " : "",
                    listener->h2 ? "h2" : "");
 }
@@ -454,7 +455,7 @@ static void diff_settings(struct diff *d)
             if (strcmp(before->address, after->address) == 0) {
                 char prefix[LIST_BYTES];
                 (void)snprintf(prefix, sizeof prefix, "listen[%s].", after->address);
-                lint_tame(prefix);
+                escape_text(prefix, sizeof prefix);
                 diff_listener(d, &begun, prefix, before, after);
             }
         }

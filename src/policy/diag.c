@@ -5,29 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a file holds must not drive a terminal: control characters, also those of the C1 block (0xC2 0x80 to 0xC2 0x9F),
- * become question marks. A file name from argv need not even be UTF-8; other bytes are left as they are. */
-static void text_tame(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c != 0; c++) {
-        if (*c < 0x20 || *c == 0x7f) {
-            *c = '?';
-        } else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) {
-            c[0] = '?';
-            c[1] = '?';
-        }
-    }
-}
-
-/* Ends a text that found no room with dots, and not in the middle of a character. */
-static void text_cut(char *text, size_t size)
-{
-    size_t end = size - 4;
-    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) {
-        end--;
-    }
-    memcpy(text + end, "...", 4);
-}
+#include "text/escape.h"
 
 void becalm_diag_add(struct becalm_diags *diags, enum becalm_severity severity, const char *file, uint32_t line,
                      uint32_t column, const char *code, const char *format, ...)
@@ -51,18 +29,13 @@ void becalm_diag_add(struct becalm_diags *diags, enum becalm_severity severity, 
     diag->line = line;
     diag->column = column;
     diag->code = code;
-    if (snprintf(diag->file, sizeof diag->file, "%s", file == NULL ? "" : file) >= (int)sizeof diag->file) {
-        text_cut(diag->file, sizeof diag->file);
-    }
+    escape_copy(diag->file, sizeof diag->file, file == NULL ? "" : file);
+    char message[2 * sizeof diag->message]; /* so that escape_copy() sees whether the text is too long */
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(diag->message, sizeof diag->message, format, arguments);
+    (void)vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (length >= (int)sizeof diag->message) {
-        text_cut(diag->message, sizeof diag->message);
-    }
-    text_tame(diag->file);
-    text_tame(diag->message);
+    escape_copy(diag->message, sizeof diag->message, message);
 }
 
 const char *diag_severity_word(enum becalm_severity severity)

@@ -49,6 +49,18 @@ def test_broken__no_control_character_reaches_the_terminal(becalm, tmp_path):
     done = becalm("check", "red.yaml")
     assert done.returncode == 1
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+    assert "\\x1b[31mmaxRetries" in done.stdout
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\u061c"])
+def test_broken__text_that_turns_or_hides_is_escaped(becalm, tmp_path, hidden):
+    wrong = f'defaults: {{"{hidden}maxRetries": 2, jitter: "{hidden}full"}}\n'
+    named = f'services: {{a: {{hosts: [h:1], fallback: {{on: [open], status: 503, body: "b{hidden}"}}}}}}\n'
+    for text, args in (wrong, ()), (named, ("--explain", "all")), (wrong, ("--format", "github")):
+        (tmp_path / "hidden.yaml").write_text(text)
+        done = becalm("check", *args, "hidden.yaml")
+        assert hidden not in done.stdout + done.stderr
+        assert f"\\u{ord(hidden):04x}" in done.stdout
 
 
 def test_broken__a_file_over_a_mebibyte_is_refused_at_its_start(becalm, tmp_path):

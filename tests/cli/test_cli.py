@@ -99,7 +99,7 @@ def test_unknown_command__without_a_near_one_stands_alone(becalm):
 
 def test_messages__what_was_typed_cannot_drive_the_terminal(becalm):
     done = becalm("a\x1b[31m\nb\x7f\u009b\u00e9")
-    assert done.stderr == "becalm: unknown command 'a?[31m?b???\u00e9'\n" + TRY
+    assert done.stderr == "becalm: unknown command 'a\\x1b[31m\\x0ab\\x7f\\u009b\u00e9'\n" + TRY
 
 
 def test_unknown_subcommand__names_the_nearest(becalm):

@@ -82,17 +82,45 @@ static void test_diag__cuts_a_long_message_between_characters(void **state)
     check_between_u64(strlen(diags.diag[0].file), 250, 255);
 }
 
-static void test_diag__lets_no_control_character_through(void **state)
+static void test_diag__escapes_control_characters(void **state)
 {
     (void)state;
     becalm_diag_add(&diags, BECALM_ERROR, "a\x1b[31m.yaml", 1, 1, "c", "%s",
                     "x\x1b]0;\a\n\x7f\xc2\x9b"
                     "31m \xc3\xa9\xc2");
-    check_line(&diags.diag[0], "a?[31m.yaml:1:1: error: x?]0;?"
-                               "?"
-                               "?"
-                               "?"
-                               "?31m \xc3\xa9\xc2 [c]");
+    check_line(&diags.diag[0], "a\\x1b[31m.yaml:1:1: error: x\\x1b]0;\\x07\\x0a\\x7f\\u009b31m \xc3\xa9\xc2 [c]");
+}
+
+static void test_diag__escapes_what_turns_or_hides_text(void **state)
+{
+    (void)state;
+    /* A mark that turns the direction, one that isolates, a blank without width, a separator of lines, a tag. */
+    becalm_diag_add(&diags, BECALM_ERROR, "a.yaml", 1, 1, "c", "%s",
+                    "a\xe2\x80\xae"
+                    "b\xe2\x81\xa6"
+                    "c\xe2\x80\x8b"
+                    "d\xe2\x80\xa8"
+                    "e\xf3\xa0\x81\x81"
+                    "f\xe2\x80\x94\xf0\x9f\x90\x98");
+    check_line(&diags.diag[0], "a.yaml:1:1: error: a\\u202eb\\u2066c\\u200bd\\u2028e\\U000e0041f"
+                               "\xe2\x80\x94\xf0\x9f\x90\x98 [c]");
+}
+
+static void test_diag__cuts_no_escape(void **state)
+{
+    (void)state;
+    char text[sizeof diags.diag[0].message];
+    for (size_t before = 0; before < 6; before++) { /* each way in which an escape may cross the end */
+        memset(&diags, 0, sizeof diags);
+        memset(text, 'x', before);
+        memset(text + before, '\a', sizeof text - 1 - before);
+        text[sizeof text - 1] = '\0';
+        becalm_diag_add(&diags, BECALM_ERROR, "a.yaml", 1, 1, "c", "%s", text);
+        const char *message = diags.diag[0].message;
+        size_t length = strlen(message);
+        check_between_u64(length, sizeof text - 4 - 3, sizeof text - 1);
+        check_eq_str(message + length - 7, "\\x07...");
+    }
 }
 
 static void test_diag__write_is_cut_at_the_size(void **state)
@@ -113,5 +141,7 @@ BECALM_TESTS(cmocka_unit_test_setup(test_diag__a_zeroed_list_is_empty, start),
              cmocka_unit_test_setup(test_diag__without_a_line_or_a_code_leaves_them_out, start),
              cmocka_unit_test_setup(test_diag__past_the_maximum_only_counts, start),
              cmocka_unit_test_setup(test_diag__cuts_a_long_message_between_characters, start),
-             cmocka_unit_test_setup(test_diag__lets_no_control_character_through, start),
+             cmocka_unit_test_setup(test_diag__escapes_control_characters, start),
+             cmocka_unit_test_setup(test_diag__escapes_what_turns_or_hides_text, start),
+             cmocka_unit_test_setup(test_diag__cuts_no_escape, start),
              cmocka_unit_test_setup(test_diag__write_is_cut_at_the_size, start))

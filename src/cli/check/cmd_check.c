@@ -15,6 +15,7 @@
 #include "policy/diag.h"
 #include "policy/file.h"
 #include "policy/lint/lint.h"
+#include "policy/text/escape.h"
 #include "policy/value.h"
 #include "tls/tls_set.h"
 
@@ -231,7 +232,7 @@ static void path_print(const struct graph *graph, const uint32_t *path, uint32_t
                 hop = graph_hop_between(graph, path[i - 1], path[i]);
             }
             (void)snprintf(word, sizeof word, " > %.128s", graph->nodes[path[i]].name);
-            lint_tame(word);
+            escape_text(word, sizeof word);
             if (hop != NULL && hop->attempts > 1) {
                 size_t used = strlen(word);
                 (void)snprintf(word + used, sizeof word - used, " x%u", hop->attempts);
@@ -259,7 +260,7 @@ static void row_print(const struct graph *graph, const struct graph_node *node)
 {
     char name[160];
     (void)snprintf(name, sizeof name, "%.128s", node->name);
-    lint_tame(name);
+    escape_text(name, sizeof name);
     if (strlen(name) > NAME_WIDTH) {
         printf("  %s\n  %*s", name, NAME_WIDTH, "");
     } else {
@@ -297,7 +298,7 @@ static void parked_print(const struct graph *graph)
     if (worst != NULL) {
         char name[160];
         (void)snprintf(name, sizeof name, "%.128s", worst->name);
-        lint_tame(name);
+        escape_text(name, sizeof name);
         printf("  While a service restarts, a call to it waits for up to %s (%s)\n", lint_duration(longest).text, name);
     }
 }
@@ -323,7 +324,7 @@ static void unwritten_print(const struct graph *graph)
         }
         char name[160];
         (void)snprintf(name, sizeof name, "%.128s", graph->nodes[n].name);
-        lint_tame(name);
+        escape_text(name, sizeof name);
         if (count == 1) {
             printf("  Where `attemptTimeout` is not written it is learned, and no answer within %s is cut: %s",
                    lint_duration(timeout).text, name);
@@ -532,7 +533,7 @@ static void value_print(const char *key, const char *value, struct becalm_origin
     struct cli_style style = cli_style(stdout);
     char left[1024];
     (void)snprintf(left, sizeof left, "%s: %s", key, value);
-    lint_tame(left);
+    escape_text(left, sizeof left);
     printf("  ");
     size_t column = print_wrapped(left, 2, 6);
     if (column + 2 > WHERE_AT) {

@@ -8,6 +8,7 @@
 #include "policy/lint/lint.h"
 #include "policy/routing/match.h"
 #include "policy/routing/route.h"
+#include "policy/text/escape.h"
 
 #define MATCH_BYTES 256
 
@@ -117,7 +118,7 @@ static void match_print(const char *what, const char *name, const struct becalm_
 {
     char text[MATCH_BYTES];
     match_write(match, text, sizeof text);
-    lint_tame(text);
+    escape_text(text, sizeof text);
     printf("  %-9s %s: it takes %s (%s:%u)\n", what, name, text, told->service->file, (unsigned)line);
 }
 
@@ -129,7 +130,7 @@ static void others_print(const struct told *told)
         if (match != NULL) {
             char text[MATCH_BYTES];
             match_write(match, text, sizeof text);
-            lint_tame(text);
+            escape_text(text, sizeof text);
             printf("  not       %s: it takes %s, which says less, or stands later (%s:%u)\n", other->name, text,
                    other->file, (unsigned)other->line);
         }

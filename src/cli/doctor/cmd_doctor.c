@@ -5,6 +5,7 @@
 #include "cli/check/cmd_check_store.h"
 #include "cli/json.h"
 #include "policy/lint/lint.h"
+#include "policy/text/escape.h"
 #include "policy/value.h"
 #include "tls/tls_set.h"
 
@@ -45,7 +46,7 @@ void doctor_say(struct doctor *d, enum doctor_grade grade, const char *topic, co
     va_start(list, format);
     (void)vsnprintf(whole, sizeof whole, format, list);
     va_end(list);
-    lint_tame(whole);
+    escape_text(whole, sizeof whole);
     char *remedy = strstr(whole, DO);
     line->grade = grade;
     line->topic = topic;

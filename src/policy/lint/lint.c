@@ -9,6 +9,7 @@
 
 #include "lint_internal.h"
 #include "policy/schema.h"
+#include "policy/text/escape.h"
 #include "policy/value.h"
 
 /* Codes are written into policy files, to silence them: they never change their meaning. */
@@ -123,28 +124,11 @@ void lint_sort(struct lint_report *report)
     }
 }
 
-void lint_tame(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c != 0; c++) {
-        if (*c < 0x20 || *c == 0x7f) {
-            *c = '?';
-        } else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) { /* the same once more, in UTF-8 */
-            c[0] = '?';
-            c[1] = '?';
-        }
-    }
-}
-
 static void write_text(char *text, size_t size, const char *format, va_list args)
 {
-    if (vsnprintf(text, size, format, args) >= (int)size) {
-        size_t end = size - 4;
-        while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) {
-            end--; /* not in the middle of a character */
-        }
-        memcpy(text + end, "...", 4);
-    }
-    lint_tame(text);
+    char whole[1024]; /* longer than any text of a finding, so that escape_copy() sees whether this one is too long */
+    (void)vsnprintf(whole, sizeof whole, format, args);
+    escape_copy(text, size, whole);
 }
 
 void lint_say(struct lint_finding *finding, const char *format, ...)

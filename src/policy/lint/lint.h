@@ -70,7 +70,4 @@ struct lint_text {
 struct lint_text lint_amount(uint64_t ppm);
 struct lint_text lint_duration(becalm_ns);
 
-/* Text of a file that goes to a terminal: control characters become question marks. */
-void lint_tame(char *text);
-
 #endif
