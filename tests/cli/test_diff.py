@@ -27,7 +27,7 @@ payment: a call makes at most 1 attempt instead of 4, and may take 2s instead of
     maxRetries: 3 -> 0
         how many retries a call may make: retries, not attempts
     deadline: 10s -> 2s
-        how long the whole call may take, retries and waits included; 16s if only attemptTimeout is written
+        how long the whole call may take, with all retries and waits; 16s if only attemptTimeout is written
 ledger/b is new: its requests have rules of their own now
 ledger/a is gone: its requests have the service's rules now
 cart is new: 127.0.0.1:5
@@ -158,9 +158,9 @@ payment: a call makes at most 3 attempts instead of 1
     hosts: 127.0.0.1:2 -> 127.0.0.1:22
     calls: ledger -> none
     budget.kind: ratio -> none
-        what a retry is paid from
+        how retries are paid for
     hedge.enabled: false -> true
-        whether a slow attempt gets a second one beside it instead of a retry after it
+        whether a second attempt is sent beside a slow one, instead of a retry after it
     hedge.max: 1 -> 2
         how many hedges a call may send
     budget.percent: 10 -> none
