@@ -120,7 +120,7 @@ static void jitter_check(struct loader *l, const struct yaml_node *mapping)
     const struct yaml_node *jitter = yaml_get(mapping, "jitter");
     if (jitter != NULL && yaml_get(mapping, "jitterFactor") != NULL && !yaml_is(jitter, "proportional")) {
         loader_error(l, jitter->line, jitter->column, "conflict",
-                     "jitterFactor is for proportional jitter; write jitter: proportional, or take one of them out");
+                     "jitterFactor is for proportional jitter; write jitter: proportional, or remove one of them");
     }
 }
 
@@ -210,7 +210,7 @@ static void matches_apply(struct loader *l, const struct place *place, const str
         apply_prefixed(l, place, "match.", list->item[i]);
         if (match_is_empty(match) && loader_errors(l) == errors) {
             loader_error(l, list->item[i]->line, list->item[i]->column, "wrong-type",
-                         "an item of match says nothing; write {prefix: /} for every request");
+                         "an item of match is empty; write {prefix: /} for every request");
         }
         struct becalm_match *more = i == 0 ? &first : arena_take(l->arena, sizeof *more);
         if (more == NULL) {

@@ -212,24 +212,24 @@ static void health_check_settle(struct loader *l, struct becalm_service *service
     check->kind = !kind && check->path != NULL ? BECALM_HEALTH_CHECK_HTTP : check->kind;
     if (check->kind == BECALM_HEALTH_CHECK_OFF && !kind && written->count > 0) {
         loader_error(l, written->line, written->column, "conflict",
-                     "%s: healthCheck does not say what is asked; write path: /healthz, kind: tcp or kind: grpc",
+                     "%s: healthCheck has no path and no kind; write path: /healthz, kind: tcp or kind: grpc",
                      service->name);
     }
     if (check->kind == BECALM_HEALTH_CHECK_HTTP && check->path == NULL) {
         loader_error(l, written->line, written->column, "conflict",
-                     "%s: a healthCheck by http asks for a path; write path: /healthz", service->name);
+                     "%s: a healthCheck of kind http needs a path; write path: /healthz", service->name);
     }
     for (size_t i = 0; check->kind > BECALM_HEALTH_CHECK_HTTP && of_http[i] != NULL; i++) {
         const struct yaml_node *other = yaml_get(written, of_http[i]);
         if (other != NULL) {
             loader_error(l, other->line, other->column, "conflict",
-                         "%s: healthCheck.%s is for kind: http; take one of them out", service->name, of_http[i]);
+                         "%s: healthCheck.%s is for kind: http; remove one of them", service->name, of_http[i]);
         }
     }
     const struct yaml_node *grpc = yaml_get(written, "grpcService");
     if (grpc != NULL && kind && check->kind != BECALM_HEALTH_CHECK_GRPC) {
         loader_error(l, grpc->line, grpc->column, "conflict",
-                     "%s: healthCheck.grpcService is for kind: grpc; take one of them out", service->name);
+                     "%s: healthCheck.grpcService is for kind: grpc; remove one of them", service->name);
     }
 }
 
@@ -335,7 +335,7 @@ static bool lint_load(struct loader *l, const struct yaml_node *node)
     }
     if (ignore == NULL || ignore->kind != YAML_MAPPING || node->count != 1) {
         loader_error(l, node->line, node->column, "wrong-type",
-                     "lint has one key, ignore; write lint: {ignore: {RULE: \"the reason why\"}}");
+                     "lint has only the key ignore; write lint: {ignore: {RULE: \"the reason why\"}}");
         return true;
     }
     const char **code = arena_take(l->arena, (ignore->count + 1) * sizeof *code);
@@ -425,10 +425,11 @@ static void trust_check(struct loader *l, const struct becalm_settings *settings
     }
     for (size_t i = 0; trust != NULL && !asks && settings->trust[i] != NULL; i++) {
         if (value_peer_name(settings->trust[i])) {
-            becalm_diag_add(l->diags, BECALM_WARNING, l->name, trust->line, trust->column, "trust-unasked",
-                            "trust: no client is asked for a certificate, so none is known as %.64s; write clientCa: "
-                            "FILE in tls: of a listener",
-                            settings->trust[i]);
+            becalm_diag_add(
+                l->diags, BECALM_WARNING, l->name, trust->line, trust->column, "trust-unasked",
+                "trust: no listener asks clients for a certificate, so no client can be %.64s; write clientCa: "
+                "FILE in tls: of a listener",
+                settings->trust[i]);
             return;
         }
     }

@@ -151,7 +151,7 @@ static void part_take(struct merge *m, struct yaml_tree *tree, const char *file)
                             "services is a mapping of names; write name: {...}");
         } else if (!yaml_is(key, "services") && !(yaml_is(key, "version") && yaml_is(value, "1"))) {
             becalm_diag_add(m->diags, BECALM_ERROR, file, key->line, key->column, "unknown-key",
-                            "a part of a policy has no key \"%.64s\"; it has services, and the rest belongs into %s",
+                            "a part of a policy has no key \"%.64s\"; it has services, and all other keys belong in %s",
                             key->text, m->first->name);
         }
     }

@@ -57,7 +57,8 @@ static void unused_warn(struct loader *l, const struct becalm_rules *rules, cons
         bool implied = origin.line == preset.line && origin.column == preset.column;
         if (origin.level == l->level && !implied && explain_hides(rules, key)) {
             becalm_diag_add(l->diags, BECALM_WARNING, l->name, origin.line, origin.column, "unused-key",
-                            "%s: %s does nothing here: another kind or mode is chosen; take it out", whose, key->name);
+                            "%s: %s has no effect here, because another kind or mode is chosen; remove it", whose,
+                            key->name);
         }
     }
 }
@@ -85,9 +86,9 @@ void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose
         {p->backoff.cap < p->backoff.base, "maxDelay", "initialDelay",
          "maxDelay is below initialDelay; the longest wait must be at least the first"},
         {p->limit.min > p->limit.max, "limit.max", "limit.min",
-         "limit.max is below limit.min; it must be at least as much"},
+         "limit.max is below limit.min; write at least limit.min"},
         {budget->kind == BECALM_BUDGET_ADAPTIVE && budget->min_share_ppm > budget->max_share_ppm, "budget.maxPercent",
-         "budget.minPercent", "budget.maxPercent is below budget.minPercent; it must be at least as much"},
+         "budget.minPercent", "budget.maxPercent is below budget.minPercent; write at least budget.minPercent"},
         {budget->kind == BECALM_BUDGET_AWS && budget->retry_cost > budget->capacity, "budget.capacity",
          "budget.retryCost", "budget.capacity can't pay for one retry; it must be at least budget.retryCost"},
         {budget->kind == BECALM_BUDGET_AWS && budget->timeout_cost > budget->capacity, "budget.capacity",
@@ -96,9 +97,9 @@ void rules_check(struct loader *l, struct becalm_rules *rules, const char *whose
         {budget->kind == BECALM_BUDGET_RATIO && budget->of_attempts && budget->share_ppm >= 1000000, "budget.percent",
          "budget.of", "retries can't be all attempts; write a budget.percent below 100, or of: first"},
         {rules->key == BECALM_KEY_REQUIRED && !rules->replay, "replay", "idempotencyKey",
-         "idempotencyKey: required needs the whole body before it asks; take replay: off out"},
+         "idempotencyKey: required needs the whole body before the key is looked up; remove replay: off"},
         {rules->key == BECALM_KEY_ENFORCED && !rules->replay, "replay", "idempotencyKey",
-         "idempotencyKey: enforced needs the whole body before it asks; take replay: off out"},
+         "idempotencyKey: enforced needs the whole body before the key is looked up; remove replay: off"},
         {p->breaker.window_kind == BECALM_WINDOW_TIME && p->breaker.window_size > 86400, "breaker.slidingWindowSize",
          "breaker.slidingWindowType", "breaker.slidingWindowSize is in seconds for TIME_BASED; write at most 86400"},
     };

@@ -131,7 +131,7 @@ static void not_a_number(const struct setting *s)
 {
     char should[128];
     if (s->node->kind == YAML_SCALAR && s->node->written == NULL && strstr(s->node->text, "${") != NULL) {
-        setting_wrong(s, "a value; nothing is substituted here, write what it should be, or use --set");
+        setting_wrong(s, "a value; ${...} is not replaced here, write the value, or use --set");
         return;
     }
     if (s->node->kind == YAML_SCALAR && is_below_zero(s->key, s->node->text)) {
@@ -242,7 +242,7 @@ static const char *text_should(enum schema_type type, const char *text)
         return "a scope; write credentials, authorization, header:NAME, cookie:NAME or none";
     }
     if (type == TYPE_CLIENT_KEY && !value_client_key(text)) {
-        return "what a client is known by; write address, certificate or header:NAME";
+        return "a way to tell clients apart; write address, certificate or header:NAME";
     }
     return NULL;
 }
@@ -301,7 +301,7 @@ static bool set_redis(const struct setting *s)
     if (of_budget && !s->l->shared_budgets && !yaml_is(s->node, s->key->word)) {
         loader_error(s->l, s->node->line, s->node->column, "not-yet",
                      "%s: a budget that all instances share through Redis needs a gateway, libbecalm-curl or "
-                     "becalm exec, and libbecalm alone has no store; take the key out",
+                     "becalm exec, and libbecalm alone has no store; remove the key",
                      s->key->name);
         return false;
     }

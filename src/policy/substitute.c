@@ -29,7 +29,7 @@ static void put(struct substitution *s, const char *text, size_t length)
 {
     if (length > VALUE_MAX - s->length) {
         if (s->fine) {
-            complain(s, "too-large", "a value has more than 64 KiB with what stands for %.*s; write less", "${...}", 6);
+            complain(s, "too-large", "a value has more than 64 KiB after %.*s is replaced; write less", "${...}", 6);
         }
         return;
     }

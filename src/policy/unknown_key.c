@@ -80,7 +80,7 @@ static bool is_rule_elsewhere(const char *prefix, const char *key, char *text, s
     if (prefix[0] != '\0' || (schema_find(&schema_rules, key) == NULL && !schema_is_map(&schema_rules, key))) {
         return false;
     }
-    (void)snprintf(text, size, "it is a rule of a policy: it belongs into a policy file, or under policies:");
+    (void)snprintf(text, size, "it is a rule of a policy: it belongs in a policy file, or under policies:");
     return true;
 }
 
@@ -106,7 +106,7 @@ static bool belongs_to(const struct place *place, const char *prefix, const char
         const char *dot = strchr(name, '.');
         if (dot != NULL && strcmp(dot + 1, key) == 0 && used < size) {
             used += (size_t)snprintf(text + used, size - used, "%s%.*s: {%s: ...}",
-                                     used == 0 ? "it belongs into " : " or ", (int)(dot - name), name, key);
+                                     used == 0 ? "it belongs in " : " or ", (int)(dot - name), name, key);
         }
     }
     return used > 0;

@@ -221,7 +221,7 @@ static const char *const clearer[][2] = {
     {"did not find expected '-' indicator", "a \"-\" must stand here; indent the items of a list alike"},
     {"did not find expected ',' or ']'", "the list is not closed; a \",\" or a \"]\" must stand here"},
     {"did not find expected ',' or '}'", "the mapping is not closed; a \",\" or a \"}\" must stand here"},
-    {"did not find expected node content", "something is missing; a value must stand here"},
+    {"did not find expected node content", "a value is missing here; write one"},
     {"did not find expected <document start>", "the document is complete above; check the indentation and the quotes"},
     {"did not find expected comment or line break", "this can't stand here; only a comment may follow on this line"},
     {"found unknown escape character", "there is no such escape; use single quotes, or \"\\\\\" for a backslash"},
@@ -279,7 +279,7 @@ static enum progress syntax_error(struct parse *p)
     struct place place = place_of(p, &p->yaml.problem_mark);
     char byte = byte_at(p, &p->yaml.problem_mark);
     if (byte == '\t') {
-        REPORT(p, place, "yaml-syntax", "a tab can't indent; use spaces");
+        REPORT(p, place, "yaml-syntax", "a tab can't indent a line; use spaces");
         return FAILED;
     }
     if (strcmp(problem, "found character that cannot start any token") == 0) {
@@ -561,7 +561,8 @@ static enum progress on_scalar(struct parse *p, const yaml_event_t *event)
 
 static enum progress too_deep(struct parse *p, struct place place)
 {
-    REPORT(p, place, "too-deep", "values lie over %u levels deep; make the nesting flatter", YAML_DEPTH_MAX);
+    REPORT(p, place, "too-deep", "values are nested more than %u levels deep; make the nesting flatter",
+           YAML_DEPTH_MAX);
     return FAILED;
 }
 
@@ -791,7 +792,7 @@ static struct yaml_tree *text_parse(const char *name, const char *text, size_t l
     }
     if (yaml_is_null(tree->yaml.root)) {
         if (diags->errors == errors) {
-            REPORT(p, p->origin.whole, "empty", "there is nothing here; write at least one key and its value");
+            REPORT(p, p->origin.whole, "empty", "the file is empty; write at least one key and its value");
         }
         goto out;
     }

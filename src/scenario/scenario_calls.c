@@ -65,7 +65,7 @@ static void circle_tell(struct calls *c, uint32_t again)
         from++;
     }
     if (from == c->depth - 1) {
-        loader_error(&c->r->l, key->line, key->column, "cycle", "%.64s calls itself; take it out of its calls",
+        loader_error(&c->r->l, key->line, key->column, "cycle", "%.64s calls itself; remove it from its calls",
                      key->text);
         return;
     }

@@ -244,7 +244,7 @@ static void link_twins(struct reading *r, uint32_t i)
         if (same_text(text_of(early, "from"), text_of(late, "from")) &&
             same_text(text_of(early, "to"), text_of(late, "to"))) {
             loader_error(&r->l, r->links->key[i]->line, r->links->key[i]->column, "conflict",
-                         "%.64s and %.64s are the same link; take one of them out", r->links->key[k]->text,
+                         "%.64s and %.64s are the same link; remove one of them", r->links->key[k]->text,
                          r->links->key[i]->text);
         }
     }

@@ -52,16 +52,16 @@ RULES = [
     (
         "no-jitter",
         "defaults: {jitter: none}\n",
-        "policy.yaml:1:20: warning: defaults: retries without jitter: callers that failed together come back together "
+        "policy.yaml:1:20: warning: defaults: retries without jitter: callers that failed together retry together "
         "[no-jitter]\n"
-        "    write `jitter: full`, or leave it out: that is the default\n",
+        "    write `jitter: full`, or remove the key: that is the default\n",
         "defaults: {jitter: none, maxRetries: 0}\n",
     ),
     (
         "no-budget",
         "services: {a: {budget: {kind: none}}}\n",
         "policy.yaml:1:31: warning: a: retries without any budget: in an outage every call makes 3 attempts [no-budget]\n"
-        "    write `budget: {kind: earned, percent: 10}`, or leave `budget` out: that is the default\n",
+        "    write `budget: {kind: earned, percent: 10}`, or remove `budget`: that is the default\n",
         "services: {a: {budget: {kind: ratio}}}\n",
     ),
     (
@@ -75,9 +75,8 @@ RULES = [
     (
         "post-retry",
         "services: {a: {endpoints: {pay: {match: {method: POST}, idempotent: true}}}}\n",
-        "policy.yaml:1:69: warning: a/pay: `idempotent: true` repeats POST and PATCH without an Idempotency-Key: what they "
-        "do may be done twice [post-retry]\n"
-        "    write `idempotencyKey: required`, or take `idempotent` out: then only calls with a key are retried\n",
+        "policy.yaml:1:69: warning: a/pay: `idempotent: true` repeats POST and PATCH without an Idempotency-Key: they may be executed twice [post-retry]\n"
+        "    write `idempotencyKey: required`, or remove `idempotent`: then only calls with a key are retried\n",
         """\
         services:
           a:
@@ -89,39 +88,35 @@ RULES = [
     (
         "enforced-repeats",
         "services: {a: {endpoints: {pay: {match: {method: POST}, idempotencyKey: enforced, idempotent: true}}}}\n",
-        "policy.yaml:1:95: warning: a/pay: `idempotencyKey: enforced` sends nothing twice, so `idempotent: true` says what "
-        "does not happen to calls with a key [enforced-repeats]\n"
-        "    take it out; if the service knows keys itself, write `idempotencyKey: required`\n",
+        "policy.yaml:1:95: warning: a/pay: `idempotencyKey: enforced` sends no call twice, so `idempotent: true` has no effect on calls with a key [enforced-repeats]\n"
+        "    remove it; if the service knows keys itself, write `idempotencyKey: required`\n",
         "services: {a: {endpoints: {pay: {match: {method: POST}, idempotencyKey: enforced}}}}\n",
     ),
     (
         "short-ttl",
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: enforced}}\n",
-        "policy.yaml:2:32: warning: a: a key is forgotten 5m after its call (idempotencyStore.ttl): a client that asks "
-        "again later than that is executed twice [short-ttl]\n"
-        "    write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again\n",
+        "policy.yaml:2:32: warning: a: a key is forgotten 5m after its call (idempotencyStore.ttl): a request that a client repeats later is executed twice [short-ttl]\n"
+        "    write `idempotencyStore: {ttl: 24h}`, or at least as long as clients may repeat a request\n",
         "idempotencyStore: {ttl: 5m}\nservices: {a: {idempotencyKey: required}}\n",
     ),
     (
         "fallback-circle",
         "services: {a: {hosts: ['h:1'], fallback: {service: b}}, b: {hosts: ['g:1', 'h:1']}}\n",
-        "policy.yaml:1:52: warning: a: b, which stands in for it, has its host h:1: when one fails, so does the other [fallback-circle]\n"
-        "    name a service that needs neither, or write an answer: `fallback: {status: 503}`\n",
+        "policy.yaml:1:52: warning: a: b, its fallback, has the same host h:1: if one fails, so does the other [fallback-circle]\n"
+        "    name a service that is independent of both, or write an answer: `fallback: {status: 503}`\n",
         "services: {a: {hosts: ['h:1'], fallback: {service: b}}, b: {hosts: ['g:1', 'h:2']}}\n",
     ),
     (
         "grpc-keys",
         "services: {a: {idempotencyKey: required, retryOn: [unavailable, resource-exhausted]}}\n",
-        "policy.yaml:1:32: note: a: a key is looked up by the whole request, so nothing is sent before that has come: a client "
-        "that waits for an answer before it ends its stream waits for ever [grpc-keys]\n"
+        "policy.yaml:1:32: note: a: a key is looked up with the whole request, so nothing is sent before its end: a client that waits for an answer before it ends its stream waits forever [grpc-keys]\n"
         "    write `idempotencyKey` in the endpoints of unary methods, by their path, not for streams\n",
         "services: {a: {idempotencyKey: required, retryOn: [unavailable, 503]}}\n",
     ),
     (
         "keys-apart",
         "store: {redis: redis://cache}\nservices: {a: {idempotencyKey: enforced}}\n",
-        "policy.yaml:2:32: warning: a: instances share a store, but each remembers enforced keys by itself: a client that "
-        "asks another one again is executed twice [keys-apart]\n"
+        "policy.yaml:2:32: warning: a: instances share a store, but each remembers enforced keys by itself: a request that a client repeats at another instance is executed twice [keys-apart]\n"
         "    write `idempotencyStore: {redis: inherit, secretFile: FILE}`\n",
         "store: {redis: redis://cache}\nservices: {a: {idempotencyKey: required}}\n",
     ),
@@ -130,9 +125,9 @@ RULES = [
         "store: {redis: redis://cache}\n"
         "idempotencyStore: {redis: inherit, secretFile: s, encryptFile: e, onAway: local}\n"
         "services: {a: {idempotencyKey: enforced}}\n",
-        "policy.yaml:3:32: warning: a: while the store is away an enforced key is known to one instance alone, so that a call "
+        "policy.yaml:3:32: warning: a: while the store is away an enforced key is known to only one instance, so that a call "
         "may be executed twice [enforced-away]\n"
-        "    take `onAway` out: enforced keys are refused then, and required ones kept in memory\n",
+        "    remove `onAway`: then calls with an enforced key are refused, and required keys are kept in memory\n",
         "store: {redis: redis://cache}\n"
         "idempotencyStore: {redis: inherit, secretFile: s, encryptFile: e, onAway: refuse}\n"
         "services: {a: {idempotencyKey: enforced}}\n",
@@ -148,16 +143,15 @@ RULES = [
     (
         "health-check-timeout",
         "services: {a: {healthCheck: {path: /healthz, interval: 1s, timeout: 5s}}}\n",
-        "policy.yaml:1:12: warning: a: a health check may take 5s, but the next one is due after 1s: a host that hangs is "
-        "found later than it says [health-check-timeout]\n"
+        "policy.yaml:1:12: warning: a: a health check may take 5s, but the next one is due after 1s: a host that hangs is detected later than the interval says [health-check-timeout]\n"
         "    write `timeout: 1s` or less\n",
         "services: {a: {healthCheck: {path: /healthz, interval: 5s, timeout: 5s}}}\n",
     ),
     (
         "health-check-load",
         "services: {a: {traffic: 10/s, instances: 5, healthCheck: {path: /healthz}}}\n",
-        "policy.yaml:1:12: warning: a: its hosts get 1 health checks a second, beside 10 calls [health-check-load]\n"
-        "    write a longer `interval`, or leave it to ejection, which costs nothing\n",
+        "policy.yaml:1:12: warning: a: its hosts get 1 health checks per second, beside 10 calls [health-check-load]\n"
+        "    write a longer `interval`, or rely on ejection (`outlier`), which sends no requests\n",
         "services: {a: {traffic: 10/s, instances: 4, healthCheck: {path: /healthz}}}\n",
     ),
     (
@@ -194,9 +188,8 @@ RULES = [
           orders: {calls: [ledger], maxRetries: 0, attemptTimeout: 2s}
           ledger: {deadline: 20s}
         """,
-        "policy.yaml:5:22: warning: ledger: a fresh timeout of 20s for calls from orders, though the caller of orders "
-        "gives up after 2s [fresh-timeout]\n"
-        "    write a `deadline` where requests come in, and none here: what is left of it travels along; or at most 2s\n",
+        "policy.yaml:5:22: warning: ledger: a new timeout of 20s for calls from orders, although the caller of orders gives up after 2s [fresh-timeout]\n"
+        "    write a `deadline` at the first service and none here: the time that is left is sent along; or at most 2s\n",
         """\
         defaults: {deadline: 20s}
         gatewayRetries: false
@@ -217,8 +210,8 @@ RULES = [
     (
         "tiny-percent",
         "defaults: {budget: {percent: 0.1}}\nservices: {a: {}}\n",
-        "policy.yaml:1:30: warning: defaults: a budget below 1 % allows hardly any retry; others write shares, where 0.1 is 10 % "
-        "[tiny-percent]\n    if 10 % are meant, write `percent: 10`\n",
+        "policy.yaml:1:30: warning: defaults: a budget below 1 % allows almost no retries; in other systems 0.1 means 10 % "
+        "[tiny-percent]\n    for 10 %, write `percent: 10`\n",
         "defaults: {budget: {percent: 1}}\nservices: {a: {}}\n",
     ),
     (
@@ -226,14 +219,13 @@ RULES = [
         "services: {a: {traffic: 200/s, instances: 4, budget: {kind: ratio, minPerSecond: 10}}}\n",
         "policy.yaml:1:82: warning: a: `minPerSecond: 10` in each of the 4 instances that call a are 40 retries a second "
         "(20 % of its traffic) on top of the percentage [budget-floor]\n"
-        "    write `minPerSecond: 2`, or leave it out\n",
+        "    write `minPerSecond: 2`, or remove the key\n",
         "services: {a: {traffic: 200/s, instances: 1, budget: {kind: ratio, minPerSecond: 10}}}\n",
     ),
     (
         "concurrency-budget",
         "services: {a: {budget: {kind: concurrency}}}\n",
-        "policy.yaml:1:31: warning: a: a concurrency budget drifts: 20 % of the calls in progress are more retries when "
-        "calls are slow, and when they fail fast only minConcurrency (3) counts [concurrency-budget]\n"
+        "policy.yaml:1:31: warning: a: a concurrency budget changes with latency: 20 % of the calls in progress are more retries when calls are slow, and when calls fail fast only minConcurrency (3) counts [concurrency-budget]\n"
         "    write `budget: {kind: ratio, percent: 20}`: a share of calls, at any latency; or `kind: earned`\n",
         "services: {a: {budget: {kind: ratio, percent: 20}}}\n",
     ),
@@ -259,8 +251,7 @@ RULES = [
     (
         "hedge-and-retry",
         "services: {a: {maxRetries: 1, hedge: {enabled: true}}}\n",
-        "policy.yaml:1:48: warning: a: hedge and maxRetries are written together, but a call has one or the other: those "
-        "that can be repeated hedge, the rest retry [hedge-and-retry]\n"
+        "policy.yaml:1:48: warning: a: hedge and maxRetries are written together, but a call uses only one of them: calls that can be repeated hedge, all other calls retry [hedge-and-retry]\n"
         "    keep one: `hedge` against slow answers, or `maxRetries` against failures\n",
         "defaults: {maxRetries: 1}\nservices: {a: {hedge: {enabled: true}}, b: {maxRetries: 0, hedge: {enabled: true}}}\n",
     ),
@@ -287,15 +278,15 @@ RULES = [
     (
         "no-breaker-no-limit",
         "services: {a: {breaker: {enabled: false}, limit: {kind: none}}}\n",
-        "policy.yaml:1:35: warning: a: retries with neither a breaker nor a limit: nothing spares a service that is down "
+        "policy.yaml:1:35: warning: a: retries with neither a breaker nor a limit: a service that is down gets the full load "
         "[no-breaker-no-limit]\n"
-        "    take `limit: {kind: none}` out, or `breaker: {enabled: false}`\n",
+        "    remove `limit: {kind: none}` or `breaker: {enabled: false}`\n",
         "services: {a: {breaker: {enabled: false}}, b: {limit: {kind: none}}}\n",
     ),
     (
         "retry-4xx",
         "services: {a: {retryOn: [5xx, 400, 404, 429]}}\n",
-        "policy.yaml:1:25: warning: a: retryOn lists 400, 404: a 4xx says that the request is wrong, and it stays wrong "
+        "policy.yaml:1:25: warning: a: retryOn lists 400, 404: a 4xx says that the request is wrong, and a retry sends the same request "
         "[retry-4xx]\n"
         "    of the 4xx list only 429\n",
         "services: {a: {retryOn: [5xx, 429]}, b: {retryOn: [409], idempotencyKey: required}}\n",
@@ -303,8 +294,7 @@ RULES = [
     (
         "slow-above-timeout",
         "services: {a: {attemptTimeout: 2s, breaker: {slowCallRateThreshold: 80, slowCallDurationThreshold: 3s}}}\n",
-        "policy.yaml:1:100: warning: a: a call is slow after 3s, but an attempt is cut after 2s: slow ones are counted as "
-        "failed, if at all [slow-above-timeout]\n"
+        "policy.yaml:1:100: warning: a: a call is slow after 3s, but an attempt is cut after 2s: slow calls count as failed, if at all [slow-above-timeout]\n"
         "    write `slowCallDurationThreshold: 1.6s`, which is below the attempt timeout\n",
         "services: {a: {attemptTimeout: 3s, breaker: {slowCallRateThreshold: 80, slowCallDurationThreshold: 3s}}}\n",
     ),
@@ -313,15 +303,14 @@ RULES = [
         "services: {a: {initialDelay: 0s}}\n",
         "policy.yaml:1:30: warning: a: with an initialDelay of 0 every wait is 0: retries arrive while the cause still "
         "lasts [tiny-delay]\n"
-        "    write `initialDelay: 100ms`, or at least what a healthy answer takes\n",
+        "    write `initialDelay: 100ms`, or at least the usual latency of the service\n",
         "services: {a: {initialDelay: 10ms}}\n",
     ),
     (
         "decorrelated-at-cap",
         "services: {a: {jitter: decorrelated, maxDelay: 500ms}}\n",
-        "policy.yaml:1:24: warning: a: from retry 2 on, 3 x the wait before can be 900ms, above the cap of 500ms: all that "
-        "is drawn beyond it waits exactly 500ms, in step [decorrelated-at-cap]\n"
-        "    write `jitter: full`, which spreads also at the cap, or a longer `maxDelay`\n",
+        "policy.yaml:1:24: warning: a: from retry 2 on, three times the previous wait can be 900ms, above the cap of 500ms: every wait beyond the cap is exactly 500ms, and callers retry in step [decorrelated-at-cap]\n"
+        "    write `jitter: full`, which also spreads waits at the cap, or a longer `maxDelay`\n",
         "services: {a: {jitter: decorrelated, maxDelay: 900ms, attemptTimeout: 4s}}\n",
     ),
     (
@@ -335,7 +324,7 @@ RULES = [
     (
         "store-password-inline",
         "store: {redis: 'redis://u:secret@localhost'}\nservices: {a: {}}\n",
-        "policy.yaml:1:16: warning: the password of the store stands in the policy, where every reader of the file sees it "
+        "policy.yaml:1:16: warning: the policy has the password of the store, and every reader of the file sees it "
         "[store-password-inline]\n"
         "    write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`\n",
         "store: {redis: 'redis://u@localhost'}\nservices: {a: {}}\n",
@@ -343,16 +332,16 @@ RULES = [
     (
         "same-match",
         "services:\n  a: {match: {host: Shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /x}}\n",
-        "policy.yaml:3:3: warning: b has the same match as a, which stands first: no request comes here [same-match]\n"
-        "    write another `match` for one of them, or take one out\n",
+        "policy.yaml:3:3: warning: b has the same match as a, which is first in the file: no request reaches this one [same-match]\n"
+        "    write another `match` for one of them, or remove one\n",
         "services:\n  a: {match: {host: shop.test, prefix: /x}}\n  b: {match: {host: shop.test, prefix: /y}}\n",
     ),
     (
         "unreachable-endpoint",
         "services:\n  pay:\n    match: {prefix: /pay}\n    endpoints: {health: {match: {prefix: /status}}}\n",
-        "policy.yaml:4:17: warning: no request comes to health: pay gets those for /pay/..., and health is for /status/... "
+        "policy.yaml:4:17: warning: no request reaches health: pay gets requests for /pay/..., and health is for /status/... "
         "[unreachable-endpoint]\n"
-        "    an endpoint only gets what its service gets: widen the `match` of pay, or change this one\n",
+        "    an endpoint gets only requests of its service: widen the `match` of pay, or change this one\n",
         "services:\n  pay:\n    match: [{prefix: /pay}, {path: /status}]\n    endpoints: {health: {match: {prefix: /status}}}\n",
     ),
     (
@@ -365,9 +354,8 @@ RULES = [
           b: {calls: [c]}
           c: {calls: [a]}
         """,
-        "policy.yaml:6:14: error: services call each other in a circle: a > b > c > a; nothing bounds what a request "
-        "becomes on it [cycle]\n"
-        "    take `a` out of the calls of `c`; if no request goes all the way round, silence this rule with that reason\n",
+        "policy.yaml:6:14: error: services call each other in a circle: a > b > c > a; the number of attempts of a request has no bound [cycle]\n"
+        "    remove `a` from the calls of `c`; if no request goes round the whole circle, silence this rule with that reason\n",
         """\
         gatewayRetries: false
         defaults: {maxRetries: 0}
@@ -387,7 +375,7 @@ RULES = [
     (
         "unknown-rule",
         "lint: {ignore: {jitter: no}}\n",
-        "policy.yaml:1:1: warning: lint.ignore silences jitter, which is no rule [unknown-rule]\n"
+        "policy.yaml:1:1: warning: lint.ignore names jitter, which is no rule [unknown-rule]\n"
         "    did you mean `no-jitter`?\n",
         "lint: {ignore: {no-jitter: there is one caller}}\n",
     ),
@@ -414,8 +402,8 @@ def test_check__each_rule_can_be_silenced_with_a_reason(check, code, bad):
 
 def test_check__services_that_stand_in_for_each_other_are_both_told(check):
     said = check("services: {a: {fallback: {service: b}}, b: {fallback: {service: a}}}\n").stdout
-    assert "a: b stands in for it, and it for b: when one fails, the other gets the load of both [fallback-circle]" in said
-    assert "b: a stands in for it, and it for a" in said
+    assert "a: its fallback is b, and the fallback of b leads back: if one fails, the other gets the load of both [fallback-circle]" in said
+    assert "b: its fallback is a, and the fallback of a leads back" in said
     assert "fallback-circle" not in check("services: {a: {fallback: {service: b}}, b: {fallback: {service: c}}, c: {}}\n").stdout
 
 
@@ -434,10 +422,10 @@ def test_check__keys_that_instances_share_are_counted_together_in_the_store(chec
     assert (
         "policy.yaml:3:62: note: a: up to 100.000/s for 24h are 8640001 keys in the store: 10712 MiB of Redis, and 19150 MiB "
         "with answers of 1 KiB [key-memory]\n"
-        "    give it that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: 2160001` (198 MiB in each "
-        "instance): if the store forgets keys, each tells it the last 100000 of its own\n"
+        "    give Redis that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: 2160001` (198 MiB in each "
+        "instance): if the store forgets keys, each instance sends it its last 100000 keys again\n"
     ) in check(text).stdout
-    plain = "    give it that `maxmemory`, with `maxmemory-policy noeviction`\n"
+    plain = "    give Redis that `maxmemory`, with `maxmemory-policy noeviction`\n"
     assert plain in check(text.replace("secretFile: s", "secretFile: s, maxEntries: 2160001")).stdout
     assert plain not in check(text.replace("secretFile: s", "secretFile: s, maxEntries: 2160000")).stdout
     assert plain in check(text.replace("enforced", "required")).stdout
@@ -446,9 +434,9 @@ def test_check__keys_that_instances_share_are_counted_together_in_the_store(chec
 def test_check__a_call_that_nothing_ends_is_told(check):
     said = check("services: {a: {attemptTimeout: none, deadline: none}}\n").stdout
     assert (
-        "policy.yaml:1:48: warning: a: with neither a deadline nor an attemptTimeout nothing ends a call that hangs "
+        "policy.yaml:1:48: warning: a: without a deadline or an attemptTimeout, a call that hangs never ends "
         "[fresh-timeout]\n"
-        "    write a `deadline`: as long as the slowest answer may take\n"
+        "    write a `deadline` that is as long as the slowest answer may take\n"
     ) in said
     assert "While a service restarts, a call to it waits for up to 3.75s (a)\n" in said
     assert findings(check("services: {a: {attemptTimeout: none, deadline: 10m}}\n", "--json")) == []
@@ -489,10 +477,10 @@ def test_check__a_bad_file_from_top_to_bottom(check):
     )
     assert done.stdout == textwrap.dedent(
         """\
-        policy.yaml:3:11: warning: defaults: retries without jitter: callers that failed together come back together [no-jitter]
-            write `jitter: full`, or leave it out: that is the default
+        policy.yaml:3:11: warning: defaults: retries without jitter: callers that failed together retry together [no-jitter]
+            write `jitter: full`, or remove the key: that is the default
         policy.yaml:5:18: warning: defaults: retries without any budget: in an outage every call makes 4 attempts [no-budget]
-            write `budget: {kind: earned, percent: 10}`, or leave `budget` out: that is the default
+            write `budget: {kind: earned, percent: 10}`, or remove `budget`: that is the default
         policy.yaml:7:3: warning: the gateway retries calls to front (4 attempts), on top of the retries below it (orders) [gateway-on-top]
             write `gatewayRetries: false` at the top of the file, or `maxRetries: 0` for `front`
         policy.yaml:9:3: warning: calls are retried at 2 layers on the way to ledger: one request to front can become 16 attempts (orders 4 x ledger 4) [stacked-retries]
@@ -546,8 +534,8 @@ def test_check__json_has_findings_summary_and_amplification(check):
                 "file": "policy.yaml",
                 "line": 1,
                 "column": 56,
-                "message": "b: retries without jitter: callers that failed together come back together",
-                "remedy": "write `jitter: full`, or leave it out: that is the default",
+                "message": "b: retries without jitter: callers that failed together retry together",
+                "remedy": "write `jitter: full`, or remove the key: that is the default",
             }
         ],
         "summary": {"errors": 0, "warnings": 1},
@@ -858,7 +846,7 @@ def test_check__a_route_to_nobody_fails_and_says_so(check):
     "match, error",
     [
         ("[]", "match is an empty list"),
-        ("[{}]", "an item of match says nothing"),
+        ("[{}]", "an item of match is empty"),
         ("[{prefix: /a, start: /b}]", "write one of them"),
         ("[{prefix: /a}, {host: 'a b'}]", "match.host"),
         ("[/a]", "match is a mapping"),
@@ -892,7 +880,7 @@ def test_check__the_path_of_a_diamond_is_the_one_of_its_figure(check):
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("defaults: {percent: 20}\n", "it belongs into budget: {percent: ...} or hedge: {percent: ...}"),
+        ("defaults: {percent: 20}\n", "it belongs in budget: {percent: ...} or hedge: {percent: ...}"),
         ("breaker: {enabled: true}\n", "it belongs under defaults: or a service"),
         ("maxRetries: 2\n", "it belongs under defaults: or a service"),
         ("defaults: {deadline: 0s}\n", "for no limit write deadline: none"),

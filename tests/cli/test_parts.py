@@ -150,7 +150,7 @@ def test_parts__own_services_and_nothing_else(becalm, shop):
     for line in ("defaults: {maxRetries: 9}", "listen: 0.0.0.0:80", "include: more", "trust: [0.0.0.0/0]"):
         (shop / "conf.d/30-more.yaml").write_text(line + "\n")
         (found,) = said(becalm, "--include", "conf.d", "base.yaml")
-        assert found[:4] == ("conf.d/30-more.yaml", 1, 1, "unknown-key") and "belongs into base.yaml" in found[4] + becalm("check", "--include", "conf.d", "base.yaml").stdout
+        assert found[:4] == ("conf.d/30-more.yaml", 1, 1, "unknown-key") and "belong in base.yaml" in found[4] + becalm("check", "--include", "conf.d", "base.yaml").stdout
 
 
 def test_parts__a_service_has_one_owner(becalm, shop):

@@ -316,10 +316,9 @@ static void test_config__what_contradicts_itself_is_refused(void **state)
         "defaults: {initialDelay: 2s, maxDelay: 1s}\n",
         "policy.yaml:1:40: error: defaults: maxDelay is below initialDelay; the longest wait must be at least "
         "the first [conflict]\n");
-    check_refused(
-        "defaults: {jitter: full, jitterFactor: 0.5}\n",
-        "policy.yaml:1:20: error: jitterFactor is for proportional jitter; write jitter: proportional, or take "
-        "one of them out [conflict]\n");
+    check_refused("defaults: {jitter: full, jitterFactor: 0.5}\n",
+                  "policy.yaml:1:20: error: jitterFactor is for proportional jitter; write jitter: proportional, or "
+                  "remove one of them [conflict]\n");
     check_refused("version: 2\n",
                   "policy.yaml:1:10: error: this Becalm knows version 1 of the format; write version: 1 "
                   "[out-of-range]\n");
@@ -329,16 +328,15 @@ static void test_config__what_is_not_there_yet_is_refused_and_never_ignored(void
 {
     (void)state;
     check_refused("listen: [{address: '127.0.0.1:1', protocols: []}]\n",
-                  "policy.yaml:1:46: error: protocols: nothing is in the list; write [h1], [h2, h1] or [h2] "
+                  "policy.yaml:1:46: error: protocols: the list is empty; write [h1], [h2, h1] or [h2] "
                   "[wrong-type]\n");
     check_refused(
         "defaults: {budget: {shared: {redis: x, percent: 5}}}\n",
         "policy.yaml:1:37: error: budget.shared.redis: a budget that all instances share through Redis needs a "
-        "gateway, libbecalm-curl or becalm exec, and libbecalm alone has no store; take the key out [not-yet]\n");
-    check_refused(
-        "store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
-        "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis needs a gateway, "
-        "libbecalm-curl or becalm exec, and libbecalm alone has no store; take budget.shared out [not-yet]\n");
+        "gateway, libbecalm-curl or becalm exec, and libbecalm alone has no store; remove the key [not-yet]\n");
+    check_refused("store: {redis: 'redis://x'}\ndefaults: {budget: {shared: {percent: 5}}}\n",
+                  "policy.yaml:2:39: error: defaults: a budget that all instances share through Redis needs a gateway, "
+                  "libbecalm-curl or becalm exec, and libbecalm alone has no store; remove budget.shared [not-yet]\n");
 }
 
 static void test_config__tls_of_listeners_and_hosts_is_read_with_its_lines(void **state)
@@ -479,7 +477,7 @@ static void test_config__tls_that_contradicts_itself_is_refused(void **state)
                   "policy.yaml:1:40: error: tls needs a certificate; write tls: {certificates: [{cert: FILE, key: "
                   "FILE}]} [missing]\n");
     check_refused("services: {a: {hosts: ['https://a.test', 'a.test:80']}}\n",
-                  "policy.yaml:1:42: error: hosts: \"a.test:80\" is without TLS and others of a are with it; write "
+                  "policy.yaml:1:42: error: hosts: \"a.test:80\" is without TLS and other hosts of a use TLS; write "
                   "https:// before all, or make two services [conflict]\n");
     check_refused("services: {a: {hosts: ['a.test:80'], tls: {cert: x}}}\n",
                   "policy.yaml:1:50: error: a: tls.cert and tls.key belong together; write both, or none [missing]\n");
@@ -577,8 +575,8 @@ static void test_config__what_does_not_fit_in_a_store_is_refused(void **state)
                   "policy.yaml:1:15: error: store.user needs a password; write passwordFile: FILE or passwordEnv: "
                   "VARIABLE [conflict]\n");
     check_refused("store: {redis: redis://a}\nidempotencyStore: {redis: inherit}\n",
-                  "policy.yaml:2:27: error: idempotencyStore.redis needs a secret that all gateways have in common; "
-                  "write secretFile: FILE [conflict]\n");
+                  "policy.yaml:2:27: error: idempotencyStore.redis needs a secret that all gateways share; write "
+                  "secretFile: FILE [conflict]\n");
     check_refused("idempotencyStore: {redis: inherit, secretFile: s}\n",
                   "policy.yaml:1:27: error: idempotencyStore.redis needs a store; write store: {redis: "
                   "redis://host:6379} at the top of the policy [conflict]\n");
@@ -691,11 +689,11 @@ static void test_config__an_address_is_listened_on_once(void **state)
         "listen: [\"unix:/run/a:0\", {address: \"unix:/run/a:0\", proxyProtocol: true}]\n",
         "policy.yaml:1:27: error: listen: unix:/run/a:0 is there twice; write each address once [conflict]\n");
     check_refused("listen: 127.0.0.1:9900\n",
-                  "policy.yaml:1:9: error: listen: 127.0.0.1:9900 is the address of admin, too (its default); write "
-                  "another one for either, or admin: none [conflict]\n");
+                  "policy.yaml:1:9: error: listen: 127.0.0.1:9900 is also the address of admin (its default); change "
+                  "one of them, or write admin: none [conflict]\n");
     check_refused("admin: 127.0.0.1:80\nservices: {a: {hosts: [h:1], listen: 127.0.0.1:80}}\n",
-                  "policy.yaml:2:38: error: listen: 127.0.0.1:80 is the address of admin, too; write another one for "
-                  "either, or admin: none [conflict]\n");
+                  "policy.yaml:2:38: error: listen: 127.0.0.1:80 is also the address of admin; change one of them, or "
+                  "write admin: none [conflict]\n");
     becalm_config_free(parse("listen: [127.0.0.1:0, 127.0.0.1:0]\nadmin: 127.0.0.1:0\n"));
     becalm_config_free(parse("listen: 127.0.0.1:9900\nadmin: none\n"));
 }

@@ -143,7 +143,7 @@ static void test_lint__silencing_what_is_no_rule_is_found(void **state)
     lab_add(&lab, "lint: {ignore: {no-jiter: typo, what-is-this: nothing}}\n", NULL);
     lab_run(&lab);
     check_eq_str(told(&lab), "f0.yaml:1:1 unknown-rule\nf0.yaml:1:1 unknown-rule\n");
-    check_eq_str(lab.report.findings[0].message, "lint.ignore silences no-jiter, which is no rule");
+    check_eq_str(lab.report.findings[0].message, "lint.ignore names no-jiter, which is no rule");
     check_eq_str(lab.report.findings[0].remedy, "did you mean `no-jitter`?");
     lab_end(&lab);
 }

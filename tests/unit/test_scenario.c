@@ -708,7 +708,7 @@ static void test_scenario__nobody_has_two_roles(void **state)
         "clients: {users: {to: api, rate: 10/s}}\n"
         "links: {a: {from: users, to: api}, b: {from: users, to: api, latency: 2ms}}\n",
         "test.yaml:3:11: error: \"users\" is a client and a service; give one of them another name [conflict]\n"
-        "test.yaml:4:36: error: a and b are the same link; take one of them out [conflict]\n");
+        "test.yaml:4:36: error: a and b are the same link; remove one of them [conflict]\n");
 }
 
 static void test_scenario__callers_that_are_cut_off_are_not_all(void **state)
@@ -778,7 +778,7 @@ static void test_scenario__services_that_call_each_other_in_a_circle_are_refused
     check_refused("length: 10s\n"
                   "services: {a: {time: {constant: 1ms}, calls: [a]}}\n"
                   "clients: {users: {to: a, rate: 1/s}}\n",
-                  "test.yaml:2:12: error: a calls itself; take it out of its calls [cycle]\n");
+                  "test.yaml:2:12: error: a calls itself; remove it from its calls [cycle]\n");
     check_refused("length: 10s\n"
                   "services:\n"
                   "  a: {time: {constant: 1ms}, calls: [b]}\n"
@@ -835,7 +835,7 @@ static void test_scenario__what_belongs_elsewhere_is_said_to(void **state)
                   "clients: {u: {to: a, rate: 1/s}}\n"
                   "faults: {f: {at: 1s, for: 1s, service: a, dead: true, zzzzzzzz: 1}}\n",
                   "test.yaml:2:39: error: a service has no key \"maxRetries\"; it is a rule of a policy: it belongs "
-                  "into a policy file, or under policies: [unknown-key]\n"
+                  "in a policy file, or under policies: [unknown-key]\n"
                   "test.yaml:2:54: error: a service has no key \"retries\"; write workers, hosts, queue, gate, "
                   "gateRetries, instances, role, passes, errors, hangs, quota, row, accept, effect, calls, fanOut, "
                   "time, body or endpoints [unknown-key]\n"

@@ -103,7 +103,7 @@ static void test_yaml__an_empty_file_is_an_error_at_its_start(void **state)
     (void)state;
     static const char *const texts[] = {"", "\n", "# a comment\n", "---\n", "--- ~\n", "null", "   "};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        check_errors(texts[i], "1:1: there is nothing here; write at least one key and its value [empty]");
+        check_errors(texts[i], "1:1: the file is empty; write at least one key and its value [empty]");
     }
     yaml_free(NULL);
 }
@@ -238,11 +238,11 @@ static void test_yaml__64_levels_are_not_too_deep_and_65_are(void **state)
     (void)snprintf(text, sizeof text, "%.64s%.64s", open, close);
     check_errors(text, "");
     (void)snprintf(text, sizeof text, "%.65s%.65s", open, close);
-    check_errors(text, "1:65: values lie over 64 levels deep; make the nesting flatter [too-deep]");
+    check_errors(text, "1:65: values are nested more than 64 levels deep; make the nesting flatter [too-deep]");
     (void)snprintf(text, sizeof text, "- &x %.32s%.32s\n- %.31s*x%.31s\n", open, close, open, close);
     check_errors(text, "");
     (void)snprintf(text, sizeof text, "- &x %.32s%.32s\n- %.32s*x%.32s\n", open, close, open, close);
-    check_errors(text, "2:35: values lie over 64 levels deep; make the nesting flatter [too-deep]");
+    check_errors(text, "2:35: values are nested more than 64 levels deep; make the nesting flatter [too-deep]");
     free(open);
     free(close);
 }
@@ -325,7 +325,7 @@ static void test_yaml__tabs_do_not_indent(void **state)
     (void)state;
     static const char *const texts[] = {"a:\n\tb: 1\n", "a: 1\n\tb: 2\n", "a: |\n\tb\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        check_errors(texts[i], "2:1: a tab can't indent; use spaces [yaml-syntax]");
+        check_errors(texts[i], "2:1: a tab can't indent a line; use spaces [yaml-syntax]");
     }
     check_tree("a:\tb\n", "1:1 {1:1 a: 1:4 b}");
 }
@@ -396,9 +396,8 @@ static void test_yaml__a_block_has_the_places_of_the_outer_file(void **state)
     struct yaml_tree *inner = parse_inner(outer, "policy.yaml");
     assert_null(inner);
     yaml_free(outer);
-    check_diags(
-        "9:5: the key \"a\" is here twice; the first is at line 6, keep one of them [duplicate-key]\n"
-        "11:5: something is missing; a value must stand here (in the [...] that begins at line 10) [yaml-syntax]");
+    check_diags("9:5: the key \"a\" is here twice; the first is at line 6, keep one of them [duplicate-key]\n"
+                "11:5: a value is missing here; write one (in the [...] that begins at line 10) [yaml-syntax]");
 }
 
 static void test_yaml__a_block_parses_into_a_tree_of_its_own(void **state)
@@ -448,7 +447,7 @@ static void test_yaml__an_empty_block_is_an_error_at_its_bar(void **state)
     struct yaml_tree *outer = parse("data:\n  p: |\nx: 1\n", 18);
     assert_null(parse_inner(outer, "p"));
     yaml_free(outer);
-    check_diags("2:6: there is nothing here; write at least one key and its value [empty]");
+    check_diags("2:6: the file is empty; write at least one key and its value [empty]");
 }
 
 static void test_yaml__a_part_counts_the_lines_above_it(void **state)
@@ -460,7 +459,7 @@ static void test_yaml__a_part_counts_the_lines_above_it(void **state)
     struct yaml_tree *part = yaml_parse_part("f", text, strlen(text), 10, &diags);
     yaml_free(parse_inner(part, "p"));
     yaml_free(part);
-    check_diags("11:1: there is nothing here; write at least one key and its value [empty]\n"
+    check_diags("11:1: the file is empty; write at least one key and its value [empty]\n"
                 "16:1: the key \"a\" is here twice; the first is at line 11, keep one of them [duplicate-key]\n"
                 "15:5: the key \"b\" is here twice; the first is at line 14, keep one of them [duplicate-key]");
 }

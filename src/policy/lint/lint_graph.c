@@ -119,11 +119,11 @@ static void fresh_at(struct lint *l, const struct lint_target *target, const cha
         (finding = lint_find(l, target, "deadline")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: a fresh timeout of %s for calls from %s, though the caller of %s gives up after %s", l->who,
+    lint_say(finding, "%s: a new timeout of %s for calls from %s, although the caller of %s gives up after %s", l->who,
              lint_duration(deadline).text, caller, caller, lint_duration(waits_for).text);
     lint_remedy(
         finding,
-        "write a `deadline` where requests come in, and none here: what is left of it travels along; or at most %s",
+        "write a `deadline` at the first service and none here: the time that is left is sent along; or at most %s",
         lint_duration(waits_for).text);
 }
 
@@ -249,12 +249,12 @@ static void cycle_say(struct lint *l, const struct graph_edge *back, const uint3
         }
     }
     list_add(&path, " > ", graph->nodes[back->to].name);
-    lint_say(finding, "services call each other in a circle: %s; nothing bounds what a request becomes on it",
+    lint_say(finding, "services call each other in a circle: %s; the number of attempts of a request has no bound",
              path.text);
-    lint_remedy(
-        finding,
-        "take `%s` out of the calls of `%s`; if no request goes all the way round, silence this rule with that reason",
-        graph->nodes[back->to].name, graph->nodes[back->from].name);
+    lint_remedy(finding,
+                "remove `%s` from the calls of `%s`; if no request goes round the whole circle, silence this rule with "
+                "that reason",
+                graph->nodes[back->to].name, graph->nodes[back->from].name);
 }
 
 void lint_cycle(struct lint *l)
@@ -408,7 +408,7 @@ void lint_unknown_rule(struct lint *l)
             finding->line = 1; /* a config does not keep the position of what it ignores */
             finding->column = 1;
             (void)snprintf(finding->file, sizeof finding->file, "%s", becalm_config_name(l->configs[c]));
-            lint_say(finding, "lint.ignore silences %.128s, which is no rule", *ignored);
+            lint_say(finding, "lint.ignore names %.128s, which is no rule", *ignored);
             lint_remedy(finding, nearest == NULL ? "docs/lint.md lists the rules" : "did you mean `%s`?", nearest);
         }
     }
@@ -423,7 +423,7 @@ void lint_store_password(struct lint *l)
         if (finding == NULL) {
             continue;
         }
-        lint_say(finding, "the password of the store stands in the policy, where every reader of the file sees it");
+        lint_say(finding, "the policy has the password of the store, and every reader of the file sees it");
         lint_remedy(finding, "write `passwordFile: FILE` or `passwordEnv: VARIABLE` beside `redis`");
     }
 }

@@ -21,10 +21,9 @@ void lint_enforced_repeats(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, rules->policy.idempotent ? "idempotent" : "hedge.enabled")) == NULL) {
         return;
     }
-    lint_say(finding,
-             "%s: `idempotencyKey: enforced` sends nothing twice, so %s says what does not happen to calls with a key",
+    lint_say(finding, "%s: `idempotencyKey: enforced` sends no call twice, so %s has no effect on calls with a key",
              l->who, rules->policy.idempotent ? "`idempotent: true`" : "`hedge`");
-    lint_remedy(finding, "take it out; if the service knows keys itself, write `idempotencyKey: required`");
+    lint_remedy(finding, "remove it; if the service knows keys itself, write `idempotencyKey: required`");
 }
 
 void lint_short_ttl(struct lint *l, const struct lint_target *target)
@@ -35,12 +34,11 @@ void lint_short_ttl(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, "idempotencyKey")) == NULL) {
         return;
     }
-    lint_say(
-        finding,
-        "%s: a key is forgotten %s after its call (idempotencyStore.ttl): a client that asks again later than that "
-        "is executed twice",
-        l->who, lint_duration(ttl).text);
-    lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as any client asks again");
+    lint_say(finding,
+             "%s: a key is forgotten %s after its call (idempotencyStore.ttl): a request that a client repeats later "
+             "is executed twice",
+             l->who, lint_duration(ttl).text);
+    lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as clients may repeat a request");
 }
 
 /* Who lists codes of gRPC beyond those of the defaults, or has health checked by it, speaks it. */
@@ -62,8 +60,8 @@ void lint_grpc_keys(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: a key is looked up by the whole request, so nothing is sent before that has come: a client that "
-             "waits for an answer before it ends its stream waits for ever",
+             "%s: a key is looked up with the whole request, so nothing is sent before its end: a client that "
+             "waits for an answer before it ends its stream waits forever",
              l->who);
     lint_remedy(finding, "write `idempotencyKey` in the endpoints of unary methods, by their path, not for streams");
 }
@@ -79,8 +77,8 @@ void lint_keys_apart(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: instances share a store, but each remembers enforced keys by itself: a client that asks another one "
-             "again is executed twice",
+             "%s: instances share a store, but each remembers enforced keys by itself: a request that a client "
+             "repeats at another instance is executed twice",
              l->who);
     lint_remedy(finding, "write `idempotencyStore: {redis: inherit, secretFile: FILE}`");
 }
@@ -95,8 +93,9 @@ void lint_enforced_away(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding, "%s: while the store is away an enforced key %s, so that a call may be executed twice", l->who,
-             keys->away == BECALM_KEYS_AWAY_PASS ? "is not looked at" : "is known to one instance alone");
-    lint_remedy(finding, "take `onAway` out: enforced keys are refused then, and required ones kept in memory");
+             keys->away == BECALM_KEYS_AWAY_PASS ? "is ignored" : "is known to only one instance");
+    lint_remedy(finding,
+                "remove `onAway`: then calls with an enforced key are refused, and required keys are kept in memory");
 }
 
 void lint_store_plain_answers(struct lint *l)
@@ -172,14 +171,15 @@ void lint_key_memory(struct lint *l, const struct lint_target *target)
                  mebibytes(need.keys * REDIS_BYTES + need.bytes));
         uint32_t remembered = becalm_config_settings(target->config)->store_max_entries;
         if (target->rules->key == BECALM_KEY_ENFORCED && need.own > remembered) {
-            lint_remedy(finding,
-                        "give it that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: %" PRIu64
-                        "` (%" PRIu64
-                        " MiB in each instance): if the store forgets keys, each tells it the last %" PRIu32
-                        " of its own",
-                        need.own, mebibytes(need.own * TOLD_BYTES), remembered);
+            lint_remedy(
+                finding,
+                "give Redis that `maxmemory`, with `maxmemory-policy noeviction`, and write `maxEntries: %" PRIu64
+                "` (%" PRIu64
+                " MiB in each instance): if the store forgets keys, each instance sends it its last %" PRIu32
+                " keys again",
+                need.own, mebibytes(need.own * TOLD_BYTES), remembered);
         } else {
-            lint_remedy(finding, "give it that `maxmemory`, with `maxmemory-policy noeviction`");
+            lint_remedy(finding, "give Redis that `maxmemory`, with `maxmemory-policy noeviction`");
         }
         return;
     }

@@ -68,9 +68,9 @@ void lint_same_match(struct lint *l, const struct lint_target *target)
         return;
     }
     bool endpoint = target->endpoint != NULL;
-    lint_say(finding, "%s has the same match as %s, which stands first: no request comes here",
+    lint_say(finding, "%s has the same match as %s, which is first in the file: no request reaches this one",
              endpoint ? target->endpoint->name : target->service->name, first);
-    lint_remedy(finding, "write another `match` for one of them, or take one out");
+    lint_remedy(finding, "write another `match` for one of them, or remove one");
 }
 
 /* Can a request of the service fit the endpoint? */
@@ -97,9 +97,9 @@ void lint_unreachable(struct lint *l, const struct lint_target *target)
     }
     match_write(&target->service->match, service, sizeof service);
     match_write(&target->endpoint->match, endpoint, sizeof endpoint);
-    lint_say(finding, "no request comes to %s: %s gets those for %s%s, and %s is for %s", target->endpoint->name,
+    lint_say(finding, "no request reaches %s: %s gets requests for %s%s, and %s is for %s", target->endpoint->name,
              target->service->name, service, target->service->match.next == NULL ? "" : " and others",
              target->endpoint->name, endpoint);
-    lint_remedy(finding, "an endpoint only gets what its service gets: widen the `match` of %s, or change this one",
+    lint_remedy(finding, "an endpoint gets only requests of its service: widen the `match` of %s, or change this one",
                 target->service->name);
 }

@@ -52,8 +52,8 @@ void lint_no_jitter(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, "jitterFactor jitter")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: retries without jitter: callers that failed together come back together", l->who);
-    lint_remedy(finding, "write `jitter: full`, or leave it out: that is the default");
+    lint_say(finding, "%s: retries without jitter: callers that failed together retry together", l->who);
+    lint_remedy(finding, "write `jitter: full`, or remove the key: that is the default");
 }
 
 void lint_no_budget(struct lint *l, const struct lint_target *target)
@@ -66,7 +66,7 @@ void lint_no_budget(struct lint *l, const struct lint_target *target)
     }
     lint_say(finding, "%s: retries without any budget: in an outage every call makes %u attempts", l->who,
              policy->max_retries + 1);
-    lint_remedy(finding, "write `budget: {kind: earned, percent: 10}`, or leave `budget` out: that is the default");
+    lint_remedy(finding, "write `budget: {kind: earned, percent: 10}`, or remove `budget`: that is the default");
 }
 
 void lint_no_slow_call_rate(struct lint *l, const struct lint_target *target)
@@ -122,10 +122,10 @@ void lint_post_retry(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: `idempotent: true` repeats POST and PATCH without an Idempotency-Key: what they do may be done twice",
+             "%s: `idempotent: true` repeats POST and PATCH without an Idempotency-Key: they may be executed twice",
              l->who);
     lint_remedy(finding,
-                "write `idempotencyKey: required`, or take `idempotent` out: then only calls with a key are retried");
+                "write `idempotencyKey: required`, or remove `idempotent`: then only calls with a key are retried");
 }
 
 /* The most retries with which a call still fits into its deadline, by halving; 0 also if not even one attempt does. */
@@ -194,13 +194,13 @@ void lint_endless_call(struct lint *l, const struct lint_target *target)
         return;
     }
     if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
-        lint_say(finding, "%s: with neither a deadline nor an attemptTimeout nothing ends a call that hangs", l->who);
-        lint_remedy(finding, "write a `deadline`: as long as the slowest answer may take");
+        lint_say(finding, "%s: without a deadline or an attemptTimeout, a call that hangs never ends", l->who);
+        lint_remedy(finding, "write a `deadline` that is as long as the slowest answer may take");
         return;
     }
-    lint_say(finding, "%s: without a deadline each of %u attempts starts a fresh timeout of %s", l->who,
+    lint_say(finding, "%s: without a deadline each of %u attempts has a new timeout of %s", l->who,
              policy->max_retries + 1, lint_duration(policy->attempt_timeout).text);
-    lint_remedy(finding, "write `deadline: %s`, which is what all attempts and waits need",
+    lint_remedy(finding, "write `deadline: %s`, enough for all attempts and waits",
                 lint_duration(graph_whole(policy, graph_waits(policy))).text);
 }
 
@@ -226,9 +226,8 @@ void lint_tiny_percent(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, "budget.percent")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: a budget below 1 %% allows hardly any retry; others write shares, where 0.1 is 10 %%",
-             l->who);
-    lint_remedy(finding, "if 10 %% are meant, write `percent: 10`");
+    lint_say(finding, "%s: a budget below 1 %% allows almost no retries; in other systems 0.1 means 10 %%", l->who);
+    lint_remedy(finding, "for 10 %%, write `percent: 10`");
 }
 
 void lint_budget_floor(struct lint *l, const struct lint_target *target)
@@ -252,7 +251,8 @@ void lint_budget_floor(struct lint *l, const struct lint_target *target)
                  "%s: `minPerSecond: %u` in each of the %" PRIu64 " instances that call %s are %" PRIu64
                  " retries a second%s on top of the percentage",
                  l->who, budget->min_per_second, instances, service->name, all, of_traffic);
-        lint_remedy(finding, "write `minPerSecond: %" PRIu64 "`, or leave it out", budget->min_per_second / instances);
+        lint_remedy(finding, "write `minPerSecond: %" PRIu64 "`, or remove the key",
+                    budget->min_per_second / instances);
     } else if (budget->kind == BECALM_BUDGET_CONCURRENCY && budget->min_concurrency > 0 &&
                (finding = lint_find(l, target, "budget.minConcurrency budget.kind")) != NULL) {
         lint_say(finding,
@@ -275,8 +275,8 @@ void lint_concurrency_budget(struct lint *l, const struct lint_target *target)
     }
     struct lint_text share = percent(budget->share_ppm);
     lint_say(finding,
-             "%s: a concurrency budget drifts: %s %% of the calls in progress are more retries when calls are slow, "
-             "and when they fail fast only minConcurrency (%u) counts",
+             "%s: a concurrency budget changes with latency: %s %% of the calls in progress are more retries when "
+             "calls are slow, and when calls fail fast only minConcurrency (%u) counts",
              l->who, share.text, budget->min_concurrency);
     if (budget->share_ppm == 0) {
         lint_remedy(finding, "write `budget: {kind: earned}`, which is the default");
@@ -297,8 +297,8 @@ void lint_hedge_and_retry(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: hedge and maxRetries are written together, but a call has one or the other: those that can be "
-             "repeated hedge, the rest retry",
+             "%s: hedge and maxRetries are written together, but a call uses only one of them: calls that can "
+             "be repeated hedge, all other calls retry",
              l->who);
     lint_remedy(finding, "keep one: `hedge` against slow answers, or `maxRetries` against failures");
 }
@@ -356,8 +356,9 @@ void lint_no_breaker_no_limit(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, "breaker.enabled limit.kind")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: retries with neither a breaker nor a limit: nothing spares a service that is down", l->who);
-    lint_remedy(finding, "take `limit: {kind: none}` out, or `breaker: {enabled: false}`");
+    lint_say(finding, "%s: retries with neither a breaker nor a limit: a service that is down gets the full load",
+             l->who);
+    lint_remedy(finding, "remove `limit: {kind: none}` or `breaker: {enabled: false}`");
 }
 
 /* The 4xx that are listed, other than 429 and 409: "400, 404". Returns how many, and the first. */
@@ -397,9 +398,12 @@ void lint_retry_4xx(struct lint *l, const struct lint_target *target)
         return;
     }
     if (count > 0) {
-        lint_say(finding, "%s: retryOn lists %s%s: a 4xx says that the request is wrong, and it stays wrong%s", l->who,
-                 statuses, count > 8 ? ", ..." : "",
-                 first == 408 || first == 425 ? " (408 and 425 may pass, at the price of sending it again)" : "");
+        lint_say(finding,
+                 "%s: retryOn lists %s%s: a 4xx says that the request is wrong, and a retry sends the same request%s",
+                 l->who, statuses, count > 8 ? ", ..." : "",
+                 first == 408 || first == 425
+                     ? " (408 and 425 may succeed at a second attempt, at the price of sending it)"
+                     : "");
         lint_remedy(finding, "of the 4xx list only 429%s",
                     conflict ? ", and 409 only with `idempotencyKey: required`" : "");
         return;
@@ -407,11 +411,11 @@ void lint_retry_4xx(struct lint *l, const struct lint_target *target)
     lint_say(finding, "%s: retryOn lists 409, which is retried only for calls with an Idempotency-Key, and keys are %s",
              l->who,
              rules->key == BECALM_KEY_OFF        ? "off"
-             : rules->key == BECALM_KEY_ENFORCED ? "enforced, so that nothing is sent twice"
+             : rules->key == BECALM_KEY_ENFORCED ? "enforced, so no call is sent twice"
                                                  : "optional");
     lint_remedy(finding, rules->key == BECALM_KEY_ENFORCED
-                             ? "take 409 out of retryOn"
-                             : "write `idempotencyKey: required`, or take 409 out of retryOn");
+                             ? "remove 409 from retryOn"
+                             : "write `idempotencyKey: required`, or remove 409 from retryOn");
 }
 
 void lint_slow_above_timeout(struct lint *l, const struct lint_target *target)
@@ -428,7 +432,7 @@ void lint_slow_above_timeout(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: a call is slow after %s, but an attempt is cut after %s: slow ones are counted as failed, if at all",
+             "%s: a call is slow after %s, but an attempt is cut after %s: slow calls count as failed, if at all",
              l->who, lint_duration(breaker->slow_after).text, lint_duration(policy->attempt_timeout).text);
     lint_remedy(finding, "write `slowCallDurationThreshold: %s`, which is below the attempt timeout",
                 lint_duration(round_down(policy->attempt_timeout / 5 * 4)).text);
@@ -449,7 +453,7 @@ void lint_tiny_delay(struct lint *l, const struct lint_target *target)
                  "%s: an initialDelay of %s is less than a round trip: retries arrive while the cause still lasts",
                  l->who, lint_duration(backoff->base).text);
     }
-    lint_remedy(finding, "write `initialDelay: 100ms`, or at least what a healthy answer takes");
+    lint_remedy(finding, "write `initialDelay: 100ms`, or at least the usual latency of the service");
 }
 
 void lint_decorrelated_at_cap(struct lint *l, const struct lint_target *target)
@@ -469,12 +473,13 @@ void lint_decorrelated_at_cap(struct lint *l, const struct lint_target *target)
         (finding = lint_find(l, target, "jitter maxDelay initialDelay maxRetries")) == NULL) {
         return;
     }
-    lint_say(finding,
-             "%s: from retry %u on, 3 x the wait before can be %s, above the cap of %s: all that is drawn beyond it "
-             "waits exactly %s, in step",
-             l->who, n, lint_duration(top).text, lint_duration(policy->backoff.cap).text,
-             lint_duration(policy->backoff.cap).text);
-    lint_remedy(finding, "write `jitter: full`, which spreads also at the cap, or a longer `maxDelay`");
+    lint_say(
+        finding,
+        "%s: from retry %u on, three times the previous wait can be %s, above the cap of %s: every wait beyond the cap "
+        "is exactly %s, and callers retry in step",
+        l->who, n, lint_duration(top).text, lint_duration(policy->backoff.cap).text,
+        lint_duration(policy->backoff.cap).text);
+    lint_remedy(finding, "write `jitter: full`, which also spreads waits at the cap, or a longer `maxDelay`");
 }
 
 void lint_rate_shared(struct lint *l, const struct lint_target *target)
@@ -508,8 +513,7 @@ void lint_store_password_inline(struct lint *l, const struct lint_target *target
         (finding = lint_find(l, target, "budget.shared.redis")) == NULL) {
         return;
     }
-    lint_say(finding, "%s: the password of the store stands in the policy, where every reader of the file sees it",
-             l->who);
+    lint_say(finding, "%s: the policy has the password of the store, and every reader of the file sees it", l->who);
     lint_remedy(finding, "write `store: {redis: ..., passwordFile: FILE}` at the top of the policy");
 }
 
@@ -531,8 +535,8 @@ void lint_health_check_timeout(struct lint *l, const struct lint_target *target)
         return;
     }
     lint_say(finding,
-             "%s: a health check may take %s, but the next one is due after %s: a host that hangs is found later than "
-             "it says",
+             "%s: a health check may take %s, but the next one is due after %s: a host that hangs is detected later "
+             "than the interval says",
              l->who, lint_duration(check->timeout).text, lint_duration(check->interval).text);
     lint_remedy(finding, "write `timeout: %s` or less", lint_duration(check->interval).text);
 }
@@ -550,9 +554,9 @@ void lint_health_check_load(struct lint *l, const struct lint_target *target)
     if (milli * 10 < target->service->traffic_milli || (finding = lint_find(l, target, NULL)) == NULL) {
         return;
     }
-    lint_say(finding, "%s: its hosts get %s health checks a second, beside %s calls", l->who,
+    lint_say(finding, "%s: its hosts get %s health checks per second, beside %s calls", l->who,
              lint_amount(milli * 1000).text, lint_amount(target->service->traffic_milli * 1000).text);
-    lint_remedy(finding, "write a longer `interval`, or leave it to ejection, which costs nothing");
+    lint_remedy(finding, "write a longer `interval`, or rely on ejection (`outlier`), which sends no requests");
 }
 
 /* ---- fallbacks ---- */
@@ -587,11 +591,13 @@ void lint_fallback_circle(struct lint *l, const struct lint_target *target)
         return;
     }
     if (both != NULL) {
-        lint_say(finding, "%s: %s, which stands in for it, has its host %s: when one fails, so does the other", l->who,
-                 name, both);
+        lint_say(finding, "%s: %s, its fallback, has the same host %s: if one fails, so does the other", l->who, name,
+                 both);
     } else {
-        lint_say(finding, "%s: %s stands in for it, and it for %s: when one fails, the other gets the load of both",
-                 l->who, name, name);
+        lint_say(
+            finding,
+            "%s: its fallback is %s, and the fallback of %s leads back: if one fails, the other gets the load of both",
+            l->who, name, name);
     }
-    lint_remedy(finding, "name a service that needs neither, or write an answer: `fallback: {status: 503}`");
+    lint_remedy(finding, "name a service that is independent of both, or write an answer: `fallback: {status: 503}`");
 }

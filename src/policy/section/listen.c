@@ -190,7 +190,7 @@ enum becalm_role listen_service_role(struct loader *l, const struct becalm_servi
         const struct becalm_listener *other = &service->listeners[i];
         if (role_of(other, settings) != role) {
             loader_error(l, other->line, other->column, "conflict",
-                         "%s: its listeners have different roles, and it has one limit; make two services of it",
+                         "%s: its listeners have different roles, but a service has only one limit; write two services",
                          service->name);
             break;
         }
@@ -206,7 +206,7 @@ static void door_check(struct loader *l, const struct listeners *all, uint32_t i
         if (all->list[k].service != listener->service && is_same_address(all->list[k].address, listener->address)) {
             l->name = listener->file;
             loader_error(l, listener->line, listener->column, "conflict",
-                         "listen: %.64s leads elsewhere already; write an address of its own", listener->address);
+                         "listen: %.64s already leads to another service; write another address", listener->address);
             return;
         }
     }
@@ -220,7 +220,7 @@ static void admin_door_check(struct loader *l, const struct becalm_listener *lis
         const char *usual = strcmp(admin, BECALM_ADMIN_DEFAULT) == 0 ? " (its default)" : "";
         l->name = listener->file;
         loader_error(l, listener->line, listener->column, "conflict",
-                     "listen: %.64s is the address of admin, too%s; write another one for either, or admin: none",
+                     "listen: %.64s is also the address of admin%s; change one of them, or write admin: none",
                      listener->address, usual);
     }
 }
@@ -236,7 +236,7 @@ bool listen_gather(struct loader *l, const struct yaml_node *written)
     }
     if (count == 0) {
         loader_error(l, written->line, written->column, "conflict",
-                     "listen: nothing is in the list, and no service listens; write [host:port]");
+                     "listen: the list is empty, and no service has a listener; write [host:port]");
         return true;
     }
     if (!listeners_take(l, &all, count)) {
@@ -272,25 +272,25 @@ static bool load_admin(struct loader *l, struct becalm_settings *settings, const
     if (settings->admin_tls.proxy_protocol) {
         const struct yaml_node *written = yaml_get(node, "proxyProtocol");
         loader_error(l, written->line, written->column, "conflict",
-                     "admin: proxyProtocol: the admin address is asked directly; take the key out");
+                     "admin: proxyProtocol: clients connect to the admin address directly; remove the key");
         return false;
     }
     if (settings->admin_tls.role_written != BECALM_LISTENER_ROLE_AUTO) {
         const struct yaml_node *role = yaml_get(node, "role");
         loader_error(l, role->line, role->column, "conflict",
-                     "admin: role: the admin address takes no requests for services; take the key out");
+                     "admin: role: the admin address accepts no requests for services; remove the key");
         return false;
     }
     if (settings->admin_tls.unlisted_written != BECALM_UNLISTED_AUTO) {
         const struct yaml_node *unlisted = yaml_get(node, "unlisted");
         loader_error(l, unlisted->line, unlisted->column, "conflict",
-                     "admin: unlisted: the admin address takes no requests for services; take the key out");
+                     "admin: unlisted: the admin address accepts no requests for services; remove the key");
         return false;
     }
     if (settings->admin_tls.h2) {
         const struct yaml_node *protocols = yaml_get(node, "protocols");
         loader_error(l, protocols->line, protocols->column, "conflict",
-                     "admin: protocols: the admin address speaks HTTP/1.1 alone; take the key out");
+                     "admin: protocols: the admin address speaks only HTTP/1.1; remove the key");
         return false;
     }
     return fine;
@@ -322,7 +322,7 @@ static bool load_certificates(struct loader *l, struct becalm_listener *listener
     }
     if (count == 0) {
         loader_error(l, node->line, node->column, "missing",
-                     "certificates: nothing is in the list; write [{cert: FILE, key: FILE}]");
+                     "certificates: the list is empty; write [{cert: FILE, key: FILE}]");
         return false;
     }
     bool fine = true;
@@ -354,7 +354,7 @@ static bool load_protocols(struct loader *l, struct becalm_listener *listener, c
     }
     if (fine && !listener->h1 && !listener->h2) {
         loader_error(l, node->line, node->column, "wrong-type",
-                     "protocols: nothing is in the list; write [h1], [h2, h1] or [h2]");
+                     "protocols: the list is empty; write [h1], [h2, h1] or [h2]");
         fine = false;
     }
     return fine;
@@ -456,7 +456,7 @@ bool listen_settle_hosts(struct loader *l, struct becalm_service *service, const
         const struct yaml_node *item = hosts->kind == YAML_SEQUENCE ? hosts->item[i] : hosts;
         if (item->kind == YAML_SCALAR && !value_https(item->text)) {
             loader_error(l, item->line, item->column, "conflict",
-                         "hosts: \"%.64s\" is without TLS and others of %s are with it; write https:// before all, or "
+                         "hosts: \"%.64s\" is without TLS and other hosts of %s use TLS; write https:// before all, or "
                          "make two services",
                          item->text, service->name);
         }

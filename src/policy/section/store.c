@@ -49,7 +49,7 @@ static void keys_check(struct loader *l, const struct becalm_settings *settings,
         l, redis, !k->shared || settings->store.redis != NULL,
         "idempotencyStore.redis needs a store; write store: {redis: redis://host:6379} at the top of the policy");
     loader_needs(l, redis, !k->shared || k->secret_file.path != NULL,
-                 "idempotencyStore.redis needs a secret that all gateways have in common; write secretFile: FILE");
+                 "idempotencyStore.redis needs a secret that all gateways share; write secretFile: FILE");
 }
 
 void store_check(struct loader *l, struct becalm_settings *settings, const struct yaml_node *root)
@@ -97,7 +97,7 @@ void store_inherit(struct loader *l, struct becalm_rules *rules, const char *who
     if (rules->shared_redis != NULL && !l->shared_budgets) {
         loader_error(l, percent.line, percent.column, "not-yet",
                      "%s: a budget that all instances share through Redis needs a gateway, libbecalm-curl or "
-                     "becalm exec, and libbecalm alone has no store; take budget.shared out",
+                     "becalm exec, and libbecalm alone has no store; remove budget.shared",
                      whose);
     }
 }

@@ -119,7 +119,7 @@ void fallback_settle(struct loader *l, struct becalm_rules *rules, const char *w
     struct becalm_origin *at = body.line > 0 ? &body : &headers;
     if (at->line > 0 && says && fallback->status == 0) {
         loader_error(l, at->line, at->column, "conflict",
-                     "%s: fallback: an answer has a status; write fallback: {status: 200, ...}", whose);
+                     "%s: fallback: an answer needs a status; write fallback: {status: 200, ...}", whose);
     }
     bool empty = fallback->status == 204 || fallback->status == 304;
     if (empty && fallback->body != NULL && (body.line > 0 || status.line > 0)) {
@@ -148,7 +148,7 @@ static void check(struct loader *l, const struct becalm_service *service, const 
                      "fallback.service: %.64s has no hosts of its own; name a service with hosts", name);
     } else if (there == service && at.level != BECALM_FROM_DEFAULTS) {
         loader_error(l, at.line, at.column, "conflict",
-                     "fallback.service: %.64s would stand in for itself; name another service", name);
+                     "fallback.service: %.64s would be its own fallback; name another service", name);
     }
 }
 

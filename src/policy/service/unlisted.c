@@ -44,7 +44,7 @@ void unlisted_settle(struct loader *l, struct becalm_service *service, const str
         if (other != NULL) {
             loader_error(l, other->line, other->column, "conflict",
                          "%s: %s is for services with hosts, and unlisted: pass goes to the host that a request names; "
-                         "take one of them out",
+                         "remove one of them",
                          key->text, others[i]);
         }
     }
