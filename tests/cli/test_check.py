@@ -825,8 +825,8 @@ def test_check__a_route_is_told_with_its_service_and_endpoint(check, args, targe
 
 def test_check__a_route_names_who_would_have_taken_it_otherwise(check):
     done = check(ROUTES, "--route", "GET /users/1")
-    assert "service   accounts: it takes /users/... (policy.yaml:2)\n" in done.stdout
-    assert "not       web: it takes every path, which says less, or stands later (policy.yaml:7)\n" in done.stdout
+    assert "service   accounts: it matches /users/... (policy.yaml:2)\n" in done.stdout
+    assert "not       web: it matches every path, which is less specific, or later in the file (policy.yaml:7)\n" in done.stdout
 
 
 def test_check__a_route_names_nobody_whose_header_it_lacks(check):

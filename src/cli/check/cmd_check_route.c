@@ -77,7 +77,7 @@ struct told {
     const struct asked *asked;
     const struct becalm_config *config;
     struct route route;
-    const struct becalm_service *service;   /* NULL: it comes to nobody */
+    const struct becalm_service *service;   /* NULL: no service matches the request */
     const struct becalm_endpoint *endpoint; /* NULL: the service's own rules */
     const struct becalm_rules *rules;
 };
@@ -119,7 +119,7 @@ static void match_print(const char *what, const char *name, const struct becalm_
     char text[MATCH_BYTES];
     match_write(match, text, sizeof text);
     escape_text(text, sizeof text);
-    printf("  %-9s %s: it takes %s (%s:%u)\n", what, name, text, told->service->file, (unsigned)line);
+    printf("  %-9s %s: it matches %s (%s:%u)\n", what, name, text, told->service->file, (unsigned)line);
 }
 
 static void others_print(const struct told *told)
@@ -131,8 +131,8 @@ static void others_print(const struct told *told)
             char text[MATCH_BYTES];
             match_write(match, text, sizeof text);
             escape_text(text, sizeof text);
-            printf("  not       %s: it takes %s, which says less, or stands later (%s:%u)\n", other->name, text,
-                   other->file, (unsigned)other->line);
+            printf("  not       %s: it matches %s, which is less specific, or later in the file (%s:%u)\n", other->name,
+                   text, other->file, (unsigned)other->line);
         }
     }
 }
@@ -152,7 +152,7 @@ static void told_print(const struct told *told)
     if (told->endpoint != NULL) {
         match_print("endpoint", told->endpoint->name, told->route.endpoint_match, told->endpoint->line, told);
     } else {
-        printf("  endpoint  none fits: the service's own rules hold\n");
+        printf("  endpoint  none matches: the rules of the service apply\n");
     }
     printf("  hosts    ");
     for (uint32_t i = 0; i < told->service->host_count; i++) {
