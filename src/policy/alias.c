@@ -7,14 +7,14 @@
 
 #include "config_data.h"
 
-#define LABELS_MAX 4u /* whose ends are looked for: name, namespace, svc, and the rest */
+#define LABELS_MAX 4u /* of a name that are separated: name, namespace, svc, and the rest */
 
 /* A name that a service or an endpoint has, or could have. */
 struct name {
     const char *text;
-    struct becalm_match *first;       /* of who has it */
-    const struct becalm_match *match; /* whose other conditions go with it */
-    const char *full;                 /* what it is short for; NULL: the policy has it */
+    struct becalm_match *first;       /* the first match of the service or endpoint that has the name */
+    const struct becalm_match *match; /* the match whose other conditions apply to the name, too */
+    const char *full;                 /* the name that this is short for; NULL: the policy has this name itself */
 };
 
 struct names {
@@ -39,8 +39,8 @@ static bool names_put(struct names *names, struct name name)
     return true;
 }
 
-/* Where the labels of name.namespace.svc end, and the name itself; `port` and what is behind it do not count. False: it
- * is no such name. */
+/* Finds the ends of the labels of name.namespace.svc, and of the name itself; `port` and the text after it do not
+ * count. False: the text is no such name. */
 static bool labels_end(const char *host, size_t length, size_t end[LABELS_MAX])
 {
     size_t count = 0;
@@ -54,7 +54,7 @@ static bool labels_end(const char *host, size_t length, size_t end[LABELS_MAX])
            strncasecmp(host + end[1], ".svc", 4) == 0;
 }
 
-/* All names of a host that is one of Kubernetes; of one that is written as a match, but for that itself. */
+/* Adds all names of a Kubernetes host; for a host that is written as a match, all except the written one. */
 static bool host_names(struct names *names, struct becalm_match *first, const struct becalm_match *match,
                        const char *host, bool with_port)
 {
@@ -112,7 +112,7 @@ static int name_compare(const void *one, const void *other)
     return order != 0 ? order : (a->match > b->match) - (a->match < b->match);
 }
 
-/* Of the names of one text: has nobody written it, and is it short for one name only? */
+/* Is a short name free, that is, in no match of the file and short for one name only? */
 static bool is_free(const struct name *name, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -138,13 +138,13 @@ static bool alias_add(struct loader *l, const struct name *name)
     return true;
 }
 
-/* The same match twice, as two hosts of a service make it. */
+/* Is it the same match twice, as two hosts of a service can produce it? */
 static bool is_again(const struct name *name, size_t at)
 {
     return at > 0 && name[at].match == name[at - 1].match;
 }
 
-/* Gives those that are free to who could have them. */
+/* Gives each free short name to the service or endpoint that could have it. */
 static bool names_settle(struct names *names)
 {
     bool fine = true;
@@ -164,7 +164,7 @@ static bool names_settle(struct names *names)
     return fine;
 }
 
-/* The endpoints of one service have their names among themselves. */
+/* Short names of endpoints need to be unique only among the endpoints of one service. */
 static bool endpoint_names(struct names *names, const struct becalm_service *service)
 {
     bool fine = true;

@@ -17,15 +17,15 @@ static void origin_set(const struct space *space, const char *name, struct becal
     space->origins[key - space->schema->keys] = origin;
 }
 
-/* What another kind of budget does not touch. */
+/* The fields that a change of the budget's kind keeps. */
 static bool stays(const struct schema_key *key)
 {
     return strcmp(key->name, "budget.level") == 0 ||
            strncmp(key->name, "budget.shared.", strlen("budget.shared.")) == 0;
 }
 
-/* A key that brings others with it: a preset and a mode are where their values came from; a kind brings its own
- * defaults, which nobody wrote. */
+/* A key that sets other keys, too. Values of a preset or a mode have that key as their origin; a kind sets its own
+ * defaults, which have no place in the file. */
 static void origins_follow(const struct space *space, const struct schema_key *key, struct becalm_origin origin)
 {
     const char *dot = strchr(key->name, '.');
@@ -75,7 +75,7 @@ static bool is_beside(const struct place *place, const char *prefix, const char 
 static void apply_prefixed(struct loader *l, const struct place *place, const char *prefix,
                            const struct yaml_node *node);
 
-/* One key of the file; `early` says whether it is the turn of the keys that bring others with them. */
+/* One key of the file; `early` is true in the first pass, for keys that set other keys, too. */
 static void apply_pair(struct loader *l, const struct place *place, const char *prefix, const struct yaml_node *mapping,
                        uint32_t i, bool early)
 {
@@ -135,7 +135,7 @@ static bool place_has(const struct place *place, const char *prefix, const char 
     return found;
 }
 
-/* The mapping that was probably meant by a value in its place: `hedge: true`, `limit: 100`, `budget: 10%`. */
+/* The mapping that the author probably meant who wrote a plain value: `hedge: true`, `limit: 100`, `budget: 10%`. */
 static void mapping_meant(const struct place *place, const char *prefix, const struct yaml_node *node, char text[64])
 {
     bool on;
@@ -195,7 +195,7 @@ static struct becalm_match *hosts_spread(struct loader *l, struct becalm_match *
     return last;
 }
 
-/* `match` as a list: each item is read as if it stood alone, and all of them are chained. */
+/* `match` as a list: each item is read like a single match, and all matches are chained. */
 static void matches_apply(struct loader *l, const struct place *place, const struct yaml_node *list)
 {
     struct becalm_match *match = match_of(place);

@@ -89,7 +89,7 @@ static bool endpoint_load(struct loader *l, struct becalm_endpoint *endpoint, co
     endpoint->rules.service_budget = &service->rules.policy.budget;
     struct space spaces[] = {rules_space(&endpoint->rules), {&schema_endpoint, endpoint, NULL}};
     struct place place = {.spaces = spaces, .space_count = 2, .level = BECALM_FROM_ENDPOINT, .what = "an endpoint"};
-    if (strcmp(endpoint->name, "default") == 0) { /* metrics and logs call the service's own rules so */
+    if (strcmp(endpoint->name, "default") == 0) { /* in metrics and logs this is the name of the service's own rules */
         loader_error(l, key->line, key->column, "conflict",
                      "the name default stands for requests that belong to no endpoint; choose another name");
     }
@@ -148,7 +148,8 @@ static bool service_hosts(struct loader *l, struct becalm_service *service)
     return true;
 }
 
-/* What an address of a host must be, beyond what every address is. `node` is what the file says; NULL: nothing. */
+/* Checks the address of a host for more than every address must have. `node` is its place in the file; NULL: the
+ * address is not written. */
 static void hosts_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *key,
                         const struct yaml_node *node)
 {
@@ -170,14 +171,14 @@ static void hosts_check(struct loader *l, const struct becalm_service *service, 
     }
 }
 
-/* `defaults:` one step too far to the right: it would be a service without hosts, and what is meant for it wrong. */
+/* `defaults:` that is indented too far would be a service without hosts, and its keys would apply to nothing. */
 static bool is_misplaced(const struct yaml_node *key, const struct yaml_node *value)
 {
     return strcmp(key->text, "defaults") == 0 && value->kind == YAML_MAPPING && yaml_get(value, "hosts") == NULL &&
            yaml_get(value, "match") == NULL;
 }
 
-/* What is replaced has to be there. */
+/* replacePrefix needs a prefix to replace. */
 static void replace_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *node)
 {
     const struct yaml_node *written = yaml_get(node, "replacePrefix");
@@ -199,7 +200,7 @@ static void health_check_defaults(struct becalm_health_check *check)
     BECALM_ASSERT(fine);
 }
 
-/* A path alone says what kind of check it is. Whatever else is written has to belong to its kind. */
+/* A path without a kind means kind http. All other keys must belong to the kind. */
 static void health_check_settle(struct loader *l, struct becalm_service *service, const struct yaml_node *node)
 {
     static const char *const of_http[] = {"path", "statuses", NULL};
@@ -233,7 +234,7 @@ static void health_check_settle(struct loader *l, struct becalm_service *service
     }
 }
 
-/* A connection that names its client is that client's alone, and HTTP/2 would share it. */
+/* A connection with a PROXY protocol header belongs to one client, and HTTP/2 would share it among clients. */
 static void introduction_check(struct loader *l, const struct becalm_service *service, const struct yaml_node *node)
 {
     const struct yaml_node *written = loader_inside(node, "proxyProtocol");
@@ -385,7 +386,7 @@ static void admin_check(struct loader *l, const struct yaml_node *admin, const s
     }
 }
 
-/* What must not be switched on by a typing error. */
+/* Settings that a typing error must not switch on. */
 static void settings_check(struct loader *l, const struct yaml_node *root)
 {
     const struct becalm_settings *settings = &l->config->settings;
@@ -404,8 +405,8 @@ static void settings_check(struct loader *l, const struct yaml_node *root)
     }
 }
 
-/* Who connects to a gateway may be anybody, also by way of a TLS terminator on this very machine; who connects to a
- * sidecar is the program that it stands beside. */
+/* The default of `trust`. Any client may connect to a gateway, also through a TLS terminator on the same machine; the
+ * client of a sidecar is the program beside it. */
 static void trust_default(struct becalm_settings *settings)
 {
     static const char *const nobody[] = {NULL};
@@ -415,7 +416,7 @@ static void trust_default(struct becalm_settings *settings)
     settings->trust = settings->trust_by_role[settings->role];
 }
 
-/* A name in `trust` that no client can show stands there in vain. */
+/* A certificate's name in `trust` has no effect if no listener asks clients for certificates. */
 static void trust_check(struct loader *l, const struct becalm_settings *settings, const struct yaml_node *root)
 {
     const struct yaml_node *trust = root->kind == YAML_MAPPING ? yaml_get(root, "trust") : NULL;
@@ -453,7 +454,7 @@ static bool top_load(struct loader *l, const struct yaml_node *root)
     config->settings.admin_token_file = config->settings.admin_token.path;
     version_check(l, yaml_get(root, "version"));
     settings_check(l, root);
-    /* Whatever was wrong above: all errors in one run. */
+    /* These checks run even after errors above, so that one run reports all errors. */
     if (!rules_load(l, &config->defaults, "defaults", yaml_get(root, "defaults"))) {
         return false;
     }

@@ -123,7 +123,7 @@ static void write_hedge_delay(const struct schema_key *key, const struct becalm_
     write_decimal(hedge->quantile_ppm, 10000, text + 1, size - 1);
 }
 
-/* Without the password that may stand in it. */
+/* Writes a URL without its password. */
 static void write_redis(const char *url, char *text, size_t size)
 {
     if (url == NULL) {
@@ -166,7 +166,7 @@ static const char *word_shown(const struct schema_key *key, const void *base, co
     return key->words[key->type == TYPE_EITHER ? *(const bool *)field : *(const int *)field];
 }
 
-/* A text that the file does not set is shown by the word for that, if the key has one. */
+/* A text that the file does not set is shown as the key's word for that, if there is one. */
 static const char *text_shown(const struct schema_key *key, const char *value)
 {
     return value == NULL && key->type == TYPE_TEXT ? key->word : value;
@@ -274,7 +274,7 @@ struct becalm_origin becalm_rules_origin(const struct becalm_rules *rules, const
                          : rules->origins->key[known - schema_rules.keys];
 }
 
-/* Is this key of any concern, given the kind of budget and breaker that was chosen? */
+/* Does this key have an effect with the chosen kind of budget and breaker? */
 static bool key_matters(const struct becalm_rules *rules, const struct schema_key *key)
 {
     static const struct {

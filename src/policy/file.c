@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_ROOM 4096u /* half of what is taken at first */
+#define FIRST_ROOM 4096u /* half of the first allocation */
 
 char *file_read_open(FILE *file, size_t *length)
 {
@@ -27,9 +27,9 @@ static char *give_up(char *text)
     return NULL;
 }
 
-/* Takes as much memory as the file needs, not as much as it may need: a large block that is freed raises the size from
- * which glibc maps blocks of their own, and then large tables of a gateway come from the heap and are written with
- * zeros. */
+/* Allocates as much memory as the file needs, not the maximum. When a large block is freed, glibc raises the size from
+ * which it maps blocks separately; then large tables of a gateway would come from the heap and be written with zeros.
+ */
 char *file_read_most(FILE *file, size_t most, size_t *length)
 {
     size_t room = FIRST_ROOM;
@@ -70,7 +70,7 @@ char *file_read(const char *path, size_t *length)
     return read_and_close(fopen(path, "rb"), length);
 }
 
-/* O_NONBLOCK: to open a FIFO that nobody writes to would take for ever. A regular file does not mind. */
+/* O_NONBLOCK: opening a FIFO without a writer would block forever. It has no effect on a regular file. */
 const char *file_found(const struct becalm_file *file)
 {
     bool is_there = access(file->path, F_OK) == 0 || access(file->written, F_OK) != 0;

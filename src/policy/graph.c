@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any call has attempts, so a bound beyond it bounds nothing. */
+/* More attempts than any call can make: a larger bound has no effect. */
 #define UNBOUND (2 * BECALM_RETRIES_MAX * (uint64_t)GRAPH_ONE)
 
 /* ---- sums that saturate ---- */
@@ -38,7 +38,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 static becalm_ns wait_most(const struct becalm_backoff_policy *backoff, becalm_ns delay)
 {
     if (backoff->jitter != BECALM_JITTER_PROPORTIONAL) {
-        return delay; /* every other jitter only takes away; a custom one is cut at the cap, and no file can write it */
+        return delay; /* every other jitter only shortens; a custom one is cut at the cap, and no file can have one */
     }
     becalm_ns spread = becalm_ns_scale(delay, backoff->jitter_ppm, 1000000);
     return becalm_ns_min(backoff->cap, becalm_ns_after(delay, spread));
@@ -94,8 +94,8 @@ becalm_ns graph_whole(const struct becalm_policy *policy, becalm_ns waits)
     return becalm_ns_after(times(policy->max_retries + UINT64_C(1), policy->attempt_timeout), waits);
 }
 
-/* A rate of retries that does not depend on the traffic, as a share of it; UNBOUND if nobody knows the traffic.
- * `buckets` is how many such rates there are in each instance. */
+/* A rate of retries that does not depend on the traffic, as a share of it; UNBOUND if the file does not declare the
+ * traffic. `buckets` is how many such rates there are in each instance. */
 static uint64_t share_of_traffic(const struct becalm_service *service, uint32_t per_second, uint64_t buckets)
 {
     uint64_t rate = times(times(per_second, service->instances), buckets);
@@ -117,8 +117,8 @@ static uint32_t refill_rate(const struct becalm_budget_policy *budget)
     return (uint32_t)least((BECALM_S + budget->refill_every - 1) / budget->refill_every, UINT32_MAX);
 }
 
-/* What a budget lets through per call, the first attempt included: in general, and while nothing succeeds. Not cut at
- * the number of attempts yet. */
+/* How many attempts per call a budget allows, with the first: in general, and while nothing succeeds. The result is not
+ * yet cut at the number of attempts. */
 struct bound {
     uint64_t budgeted;
     uint64_t dead;
@@ -131,7 +131,7 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
     uint64_t share = budget->share_ppm;
     uint64_t floor = 0;
     switch (budget->kind) {
-    case BECALM_BUDGET_EARNED: /* a retry that wins is free, and failed ones cost what successes earn at most */
+    case BECALM_BUDGET_EARNED: /* retries that succeed are free, and lost ones cost no more than successes earn */
         return (struct bound){2 * one + least(BECALM_EARNED_FAVOUR * share, one), one};
     case BECALM_BUDGET_RATIO:
         floor = share_of_traffic(service, budget->min_per_second, buckets);
@@ -143,13 +143,13 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
     case BECALM_BUDGET_TOKENS:
         floor = share_of_traffic(service, refill_rate(budget), buckets);
         return (struct bound){one + floor, one + floor};
-    case BECALM_BUDGET_CONCURRENCY: /* while calls fail fast few are in progress, and the minimum pays for every retry
-                                     */
+    case BECALM_BUDGET_CONCURRENCY: /* while calls fail fast, few are in progress, and the minimum pays for every
+                                     * retry */
         return budget->min_concurrency > 0 ? (struct bound){UNBOUND, UNBOUND}
                                            : (struct bound){one + share, one + share};
     case BECALM_BUDGET_ADAPTIVE:
         return (struct bound){one + budget->max_share_ppm, one + budget->min_share_ppm};
-    case BECALM_BUDGET_GRPC: /* their tokens are absolute numbers, which bound nothing per call; */
+    case BECALM_BUDGET_GRPC: /* their tokens are absolute numbers, so they give no bound per call; */
     case BECALM_BUDGET_AWS:  /* but failures alone use them up */
         return (struct bound){UNBOUND, one};
     case BECALM_BUDGET_NONE:
@@ -176,8 +176,8 @@ static struct bound bound_at_level(const struct becalm_rules *rules, const struc
     BECALM_UNREACHABLE();
 }
 
-/* A retry that all instances have to pay for together is no more than their share. The floor, one in ten seconds of all
- * of them, is left out, as the tokens are that other kinds begin with. */
+/* A shared budget limits the retries of all instances together to its percentage. Its minimum, one retry in ten seconds
+ * for all instances, is not counted, nor are the tokens at the start of other kinds. */
 static struct bound bound_shared(const struct becalm_rules *rules, struct bound own)
 {
     uint64_t most = rules->shared_redis == NULL ? UNBOUND : GRAPH_ONE + (uint64_t)rules->policy.lease.share_ppm;
@@ -191,7 +191,7 @@ static void time_widen(struct graph_time *time, struct graph_time other)
     time->more = becalm_ns_max(time->more, other.more);
 }
 
-/* Adds the rules of a service or of one endpoint to its hop. `mode: shadow` is judged as if it were enforced. */
+/* Adds the rules of a service or of one endpoint to its hop. `mode: shadow` is computed as if it were enforced. */
 static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
 {
     const struct becalm_policy *policy = &rules->policy;
@@ -407,7 +407,7 @@ static void walk_from(struct graph *graph, struct walk *walk, uint32_t start)
     }
 }
 
-/* Roots are whom nobody calls; of a cycle that nobody calls, the first in the file is one. */
+/* Roots are services without a caller; of a cycle without a caller, the first service in the file is a root. */
 static bool graph_walk(struct graph *graph)
 {
     size_t count = graph->node_count + (size_t)1;
@@ -436,7 +436,7 @@ static bool graph_walk(struct graph *graph)
 
 /* ---- the figures ---- */
 
-/* A gateway stands between clients and roots; whether it retries, its file says. */
+/* A gateway is between clients and roots; its file says whether it retries. */
 struct graph_entry graph_entry(const struct graph *graph, uint32_t node)
 {
     const struct graph_node *at = &graph->nodes[node];
@@ -449,13 +449,14 @@ struct graph_entry graph_entry(const struct graph *graph, uint32_t node)
         }
     }
     if (at->root && at->edge_count == 0 && !entry.retries) {
-        /* It has no caller in the files and calls no service: its rules must be for a caller outside of the graph. */
+        /* The service has no caller in the files and calls no service: its rules must be for a caller outside the
+         * graph. */
         entry = (struct graph_entry){.hop = at->hop, .retries = true};
     }
     return entry;
 }
 
-/* What outer makes of what inner can take. */
+/* The time of a call at `outer`, whose attempts take as long as `inner` can. */
 static struct graph_time time_inside(struct graph_time outer, struct graph_time inner)
 {
     return (struct graph_time){
@@ -506,7 +507,7 @@ static void edge_relax(struct graph *graph, const struct graph_edge *edge)
     to->unbudgeted = most(to->unbudgeted, unbudgeted);
     to->budgeted = most(to->budgeted, budgeted);
     to->dead = most(to->dead, multiply(from->dead, hop->dead));
-    /* A hop that may not retry sets no mark: then it is the nearest above it that retries. */
+    /* A hop that may not retry sets no mark: then the nearest hop above that retries does. */
     to->marked = most(to->marked, retries ? hop->budgeted : from->marked);
     time_widen(&to->time, time_inside(from->time, hop->time));
     uint32_t layers = from->layers + retries;
@@ -522,7 +523,7 @@ static void graph_figure(struct graph *graph)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         uint32_t n = graph->order[i];
         struct graph_node *node = &graph->nodes[n];
-        node->root = node->begin == GRAPH_NONE; /* or a cycle that a later one turned out to call */
+        node->root = node->begin == GRAPH_NONE; /* a cycle may have a caller that was found later */
         if (node->root) {
             node_start(graph, n);
         }
@@ -596,7 +597,7 @@ uint32_t graph_path(const struct graph *graph, uint32_t node, enum graph_way way
         path[count++] = at;
         at = node_before(&graph->nodes[at], way);
     }
-    if (at != GRAPH_NONE) { /* too long to be read: a root, a gap, and its end */
+    if (at != GRAPH_NONE) { /* too long to read: show the root, a gap, and the end of the path */
         path[GRAPH_PATH_MAX - 1] =
             way == GRAPH_BY_UNBUDGETED ? graph->nodes[node].wide_begin : graph->nodes[node].begin;
         path[GRAPH_PATH_MAX - 2] = GRAPH_NONE;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Was the place told before anything was loaded? A value that could not be made of its ${NAME} is wrong for each rule.
- */
+/* Was an error reported for this place before loading? A value whose ${NAME} could not be replaced would be wrong for
+ * every rule. */
 static bool was_told(const struct loader *l, const char *file, uint32_t line, uint32_t column)
 {
     for (uint32_t i = 0; i < l->told; i++) {
@@ -62,7 +62,7 @@ bool name_is_fine(struct loader *l, const struct yaml_node *key, const char *wha
         loader_error(l, key->line, key->column, "wrong-type", "the name of a %s has 1 to 128 characters", what);
         return false;
     }
-    if (strcmp(key->text, ".") == 0 || strcmp(key->text, "..") == 0) { /* what clients make of them in a path */
+    if (strcmp(key->text, ".") == 0 || strcmp(key->text, "..") == 0) { /* clients resolve these in a path */
         loader_error(l, key->line, key->column, "wrong-type",
                      "\"%s\" can't be the name of a %s: write one with a letter", key->text, what);
         return false;

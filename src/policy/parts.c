@@ -20,7 +20,7 @@ static int is_policy(const struct dirent *entry)
     return entry->d_name[0] != '.' && dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-/* alphasort asks the locale. */
+/* Not alphasort, which depends on the locale. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -60,7 +60,7 @@ struct merge {
     bool no_memory;
 };
 
-/* Where a name stands already. */
+/* The place of an earlier service with this name. */
 static void duplicate(const struct merge *m, const struct yaml_node *key, const struct yaml_node *before,
                       const char *file)
 {
@@ -89,8 +89,8 @@ static bool append(struct arena *arena, struct yaml_node *mapping, struct yaml_n
     return true;
 }
 
-/* The mapping `services` of the first file, which is made if it is not there. NULL: it is no mapping, which the loader
- * will say, or no memory. */
+/* The mapping `services` of the first file; created if it is missing. NULL: it is no mapping, which the loader will
+ * report, or no memory. */
 static struct yaml_node *services_of_the_first(struct merge *m)
 {
     struct yaml_node *root = m->first->root;

@@ -25,11 +25,11 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
     rules->origins = origins;
 }
 
-/* Values that are right one by one and wrong together: the key to point at, and what would be right. */
+/* Values that are valid alone and contradict each other: the key of the error, and its correction. */
 struct contradiction {
     bool is;
     const char *key;
-    const char *other; /* pointed at instead, if nobody wrote the key */
+    const char *other; /* the key of the error if the first is not written */
     const char *message;
 };
 
@@ -47,7 +47,7 @@ static bool contradiction_report(struct loader *l, const struct becalm_rules *ru
     return true;
 }
 
-/* A key that belongs to another kind than the one chosen does nothing, and its author thinks that it does. */
+/* A key of another kind than the chosen one has no effect, although its author expects one. */
 static void unused_warn(struct loader *l, const struct becalm_rules *rules, const char *whose)
 {
     for (uint32_t i = 0; i < schema_rules.count; i++) {
@@ -63,7 +63,7 @@ static void unused_warn(struct loader *l, const struct becalm_rules *rules, cons
     }
 }
 
-/* A deadline that nobody has written fits the timeout: what is not cut by that has time. */
+/* The default deadline depends on the timeout: it is longer if attempts are not cut. */
 static void deadline_settle(struct becalm_rules *rules)
 {
     struct becalm_policy usual;
@@ -129,7 +129,7 @@ bool rules_inherit(struct loader *l, struct becalm_rules *rules, const struct be
 
 struct space rules_space(struct becalm_rules *rules)
 {
-    /* The origins are const for all code but the loader that is filling them. */
+    /* The origins are const for all code except the loader, which fills them. */
     return (struct space){&schema_rules, rules, ((struct becalm_origins *)(uintptr_t)rules->origins)->key};
 }
 
@@ -149,13 +149,13 @@ bool rules_load(struct loader *l, struct becalm_rules *rules, const char *whose,
     return !l->no_memory;
 }
 
-/* What the engine runs, but for the role. */
+/* The policy as the engine runs it, before the role is applied. */
 static void rules_settle(const struct becalm_rules *rules, struct becalm_policy *policy)
 {
     *policy = rules->policy;
     policy->service_budget = rules->service_budget == NULL ? rules->policy.budget : *rules->service_budget;
     if (rules->level == BECALM_LEVEL_SERVICE) {
-        policy->budget = policy->service_budget; /* there is only the one */
+        policy->budget = policy->service_budget; /* there is only one budget */
     }
     policy->retry_on = becalm_retry_on_outcomes(&rules->retry_on);
     policy->lease.enabled = rules->shared_redis != NULL;

@@ -48,7 +48,7 @@ static const char *const log_accesses[] = {"off", "json", "combined", NULL};
 
 /* clang-format off */
 
-/* Rows: name, type, field, range, and what it does. */
+/* Rows: name, type, field, range, and a sentence about its effect. */
 #define FIELD(type_, field) .type = TYPE_##type_, .offset = offsetof(struct ROW, field)
 #define RANGE(low, high) .min = (low), .max = (high)
 

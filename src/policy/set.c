@@ -43,7 +43,7 @@ static struct yaml_node *node_copy(struct arena *arena, const struct yaml_node *
     return node;
 }
 
-/* Names may hold dots: of the keys that the path could mean, the longest wins; a new key is the text up to the next
+/* Names may hold dots: of the keys that fit the path, the longest wins; a new key is the text up to the next
  * dot. */
 static size_t segment_length(const struct yaml_node *mapping, const char *path)
 {
@@ -56,7 +56,7 @@ static size_t segment_length(const struct yaml_node *mapping, const char *path)
     return best > 0 ? best : strcspn(path, ".");
 }
 
-/* The place of a key in a mapping, which is made if it is not there. NULL: no memory. */
+/* The place of a key in a mapping; the key is added if it is missing. NULL: no memory. */
 static struct yaml_node **mapping_slot(struct arena *arena, struct yaml_node *mapping, const char *name, size_t length)
 {
     for (uint32_t i = 0; i < mapping->count; i++) {

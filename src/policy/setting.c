@@ -28,7 +28,7 @@ static bool is_scalar(const struct setting *s, const char *should)
     return false;
 }
 
-/* What the word of a key means, for the message that proposes it in place of 0. */
+/* The meaning of a key's word, for the message that proposes the word instead of 0. */
 static const char *word_purpose(const char *word)
 {
     if (strcmp(word, "off") == 0) {
@@ -48,7 +48,7 @@ static bool in_range(const struct setting *s, uint64_t value)
     }
     bool below = value < s->key->min;
     explain_number(s->key, below ? s->key->min : s->key->max, bound, sizeof bound);
-    if (value == 0 && s->key->word != NULL) { /* in other products 0 switches it off */
+    if (value == 0 && s->key->word != NULL) { /* in other products 0 means off */
         loader_error(s->l, s->node->line, s->node->column, "out-of-range",
                      "%s: %.64s is below %s, the least allowed; %s write %s: %s", s->key->name, yaml_shown(s->node),
                      bound, word_purpose(s->key->word), s->key->name, s->key->word);
@@ -59,13 +59,13 @@ static bool in_range(const struct setting *s, uint64_t value)
     return false;
 }
 
-/* The word that may stand in the place of a number. */
+/* The word that is allowed instead of a number. */
 static bool is_off_word(const struct setting *s)
 {
     return s->key->word != NULL && strcmp(s->node->text, s->key->word) == 0;
 }
 
-/* What a number of this type looks like, for messages. */
+/* How a number of this type is written, for messages. */
 static const char *number_example(const struct schema_key *key)
 {
     if (key->type == TYPE_DURATION) {
@@ -106,15 +106,15 @@ static bool number_parse(const struct schema_key *key, const char *text, uint64_
     return key->type == TYPE_RATE ? value_rate(text, value) : value_integer(text, value);
 }
 
-/* A number with a minus, which in other products often means "without an end". */
+/* A negative number, which in other products often means "unlimited". */
 static bool is_below_zero(const struct schema_key *key, const char *text)
 {
     uint64_t value = 0;
     return text[0] == '-' && number_parse(key, text + 1, &value);
 }
 
-/* A number as it should be written, but with more digits than any field holds: with one digit in their place it is one.
- */
+/* Is it a well-written number with more digits than any field holds? It is, if it is one with its digits replaced by a
+ * single digit. */
 static bool is_too_large(const struct schema_key *key, const char *text)
 {
     char shorter[64];
@@ -193,7 +193,7 @@ static bool set_boolean(const struct setting *s)
     return true;
 }
 
-/* Which of the key's words stands there; -1: none, and reported. */
+/* The index of the value among the key's words; -1: it is none of them, and this is reported. */
 static int word_of(const struct setting *s)
 {
     char known[WORDS_MAX];
@@ -223,7 +223,7 @@ static bool set_word(const struct setting *s)
     return true;
 }
 
-/* What a text of this type should have been; NULL: it is that. */
+/* The message for a text that is not of this type; NULL: it is. */
 static const char *text_should(enum schema_type type, const char *text)
 {
     if ((type == TYPE_ADDRESS || type == TYPE_ADMIN) && !value_address(text)) {
@@ -377,7 +377,7 @@ static bool set_list(const struct setting *s)
     return fine;
 }
 
-/* One host, or a list of them, of which the first goes into the field: hosts_spread() makes matches of the others. */
+/* One host, or a list of them, of which the first goes into the field: hosts_spread() makes matches from the others. */
 static bool set_match_host(const struct setting *s)
 {
     bool fine = true;
@@ -617,7 +617,7 @@ static bool set_nested(const struct setting *s)
     return s->l->nested(s->l, s->key, s->base, s->node);
 }
 
-/* The admin address: a text, whose place is kept for who can't listen there, or a mapping. */
+/* The admin address: a text or a mapping. Its place is kept for the error message if the address can't be bound. */
 static bool set_admin(const struct setting *s)
 {
     struct becalm_settings *settings = s->base;

@@ -13,7 +13,7 @@ struct substitution {
     struct becalm_diags *diags;
     const char *name; /* of the tree */
     const struct yaml_node *node;
-    char *text; /* what it becomes; VALUE_MAX + 1 bytes */
+    char *text; /* the result; VALUE_MAX + 1 bytes */
     size_t length;
     bool fine;
 };
@@ -80,7 +80,7 @@ static void put_file(struct substitution *s, const char *path, size_t length)
     free(text);
 }
 
-/* What is between the braces. */
+/* Replaces the text between the braces. */
 static void put_named(struct substitution *s, const char *inside, size_t length)
 {
     char name[256];

@@ -8,7 +8,7 @@
 
 #define WHERE_MAX 128
 
-/* The keys that could have stood there, without their prefix. */
+/* The keys that are allowed at that place, without their prefix. */
 struct known {
     size_t count;
     char name[SCHEMA_KEYS_MAX][64];
@@ -45,7 +45,7 @@ static void known_collect(struct known *known, const struct place *place, const 
     }
 }
 
-/* What other systems call it. */
+/* Names of keys in other systems. */
 static const char *foreign_name(const char *key)
 {
     static const struct {
@@ -74,7 +74,7 @@ static const char *foreign_name(const char *key)
     return NULL;
 }
 
-/* The same in a file that is no policy. */
+/* The same for a file that is no policy. */
 static bool is_rule_elsewhere(const char *prefix, const char *key, char *text, size_t size)
 {
     if (prefix[0] != '\0' || (schema_find(&schema_rules, key) == NULL && !schema_is_map(&schema_rules, key))) {
@@ -84,7 +84,7 @@ static bool is_rule_elsewhere(const char *prefix, const char *key, char *text, s
     return true;
 }
 
-/* Where a key of the rules would be right that stands somewhere else; false: nowhere. */
+/* Says where a key of the rules belongs that was written in the wrong place; false: it is no key of the rules. */
 static bool belongs_to(const struct place *place, const char *prefix, const char *key, char *text, size_t size)
 {
     bool rules_here = false;
@@ -128,7 +128,7 @@ void unknown_key(struct loader *l, const struct place *place, const char *prefix
         (void)snprintf(list, sizeof list, "here it is %s", ours);
     } else if (in_policy ? belongs_to(place, prefix, key->text, list, sizeof list)
                          : is_rule_elsewhere(prefix, key->text, list, sizeof list)) {
-        /* said */
+        /* the message has been written */
     } else if (near != NULL) {
         (void)snprintf(list, sizeof list, "did you mean \"%s\"?", near);
     } else if (known.count <= 20) {

@@ -12,11 +12,11 @@
 
 #define DURATION_MAX      (10u * 365u * 24u * 3600u * BECALM_S) /* ten years */
 #define RATE_MAX          UINT64_C(1000000000000)               /* thousandths per second: 10^9 a second */
-#define NAME_MAX_LENGTH   64u                                   /* what value_nearest looks at */
+#define NAME_MAX_LENGTH   64u                                   /* value_nearest compares no more */
 #define FRACTION_DIGITS   19u                                   /* 10^19 - 1 fits into 64 bits */
 #define WRITTEN_DIGITS    9u                                    /* decimals that value_write_duration considers */
 #define DURATION_TEXT_MAX 48u
-#define PREFIX_MIN        4u /* letters of a name that are enough to know it by */
+#define PREFIX_MIN        4u /* the least letters that identify a name */
 
 struct unit {
     const char *name;
@@ -29,7 +29,7 @@ static const struct unit durations[] = {
 };
 #define DURATIONS (sizeof durations / sizeof *durations)
 
-/* KB is missing because nobody knows whether it means 1000 or 1024. */
+/* KB is missing because it is ambiguous: 1000 or 1024. */
 static const struct unit sizes[] = {
     {"", 1},
     {"B", 1},
@@ -43,7 +43,7 @@ static const struct unit sizes[] = {
     {"TiB", UINT64_C(1) << 40},
 };
 
-/* isdigit and tolower ask the locale. */
+/* Not isdigit and tolower, which depend on the locale. */
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -66,7 +66,7 @@ struct number {
     uint32_t places;
 };
 
-/* Reads the digits behind a dot; trailing zeros say nothing. */
+/* Reads the digits behind a dot; trailing zeros are ignored. */
 static const char *fraction_read(const char *text, struct number *n)
 {
     size_t length = 0;
@@ -87,8 +87,8 @@ static const char *fraction_read(const char *text, struct number *n)
     return text + length;
 }
 
-/* Reads digits, or digits.digits, at the start of a text. Returns what follows, or NULL if there is no number or it is
- * too large. A leading zero is refused: 010 is eight to some and ten to others. */
+/* Reads digits, or digits.digits, at the start of a text. Returns the text after it, or NULL if there is no number or
+ * it is too large. A leading zero is refused: 010 is eight in some languages and ten in others. */
 static const char *number_read(const char *text, struct number *n)
 {
     *n = (struct number){0};
@@ -272,7 +272,7 @@ bool value_rate(const char *text, uint64_t *milli)
     return false;
 }
 
-/* A port, to the end of the text. 0 is one: a listener takes any free port. */
+/* A port, to the end of the text. 0 is allowed: a listener takes any free port. */
 static bool is_port(const char *text)
 {
     uint64_t port;
@@ -374,7 +374,7 @@ bool value_address_is_name(const char *text)
     return !copy_until(text, strchr(text, ':'), copy, sizeof copy) || inet_pton(AF_INET, copy, &v4) != 1;
 }
 
-/* A host that may have a port or not. */
+/* A host with or without a port. */
 static bool is_host_and_port(const char *text)
 {
     char with_port[320];
@@ -526,7 +526,7 @@ bool value_client_key(const char *text)
     return is_kind_of_name(text, "header:") || strcmp(text, "certificate") == 0;
 }
 
-/* Printable, and in one word. */
+/* Printable characters without blanks. */
 static bool is_word(const char *text)
 {
     size_t length = 0;
@@ -729,7 +729,8 @@ size_t value_write_duration(becalm_ns duration, char *text, size_t size)
     return text_put(best, text, size);
 }
 
-/* A name as it sounds: max_retries, max-retries and MaxRetries are one. Returns the length, 0 if it is too long. */
+/* Normalises a name: max_retries, max-retries and MaxRetries become the same. Returns the length, 0 if it is too long.
+ */
 static size_t name_fold(const char *name, char *folded)
 {
     size_t length = 0;
@@ -773,7 +774,7 @@ static uint32_t name_distance(const char *a, size_t a_length, const char *b, siz
     return rows[a_length % 3][b_length];
 }
 
-/* "retries" of "retry": nearer than its letters say. */
+/* "retries" is closer to "retry" than their letters suggest. */
 static bool is_plural(const char *one, size_t one_length, const char *many, size_t many_length)
 {
     return one_length > 1 && one[one_length - 1] == 'y' && many_length == one_length + 2 &&
@@ -799,7 +800,8 @@ const char *value_nearest(const char *text, const char *const *names, size_t cou
             memcmp(name, wanted, shorter) == 0) {
             longer_name = names[i];
         }
-        if (longer - shorter > longer / 3) { /* no closer than that; files with many wrong keys take no longer */
+        if (longer - shorter >
+            longer / 3) { /* too different; this also bounds the time for files with many wrong keys */
             continue;
         }
         uint32_t distance =

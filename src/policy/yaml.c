@@ -16,15 +16,15 @@ struct place {
     uint32_t column;
 };
 
-/* Where the text of a parse stands in the outer file. */
+/* The place of the parsed text in the outer file. */
 struct origin {
     uint32_t line;   /* lines above it */
     uint32_t column; /* columns to its left */
-    bool fixed;      /* everything is at `whole`: a folded or quoted text has lost its positions */
+    bool fixed;      /* all places are `whole`: the positions inside a folded or quoted text are unknown */
     struct place whole;
 };
 
-/* A line of the text: libyaml's marks count characters, we read bytes. */
+/* A line of the text: libyaml's marks count characters, this code reads bytes. */
 struct line {
     uint32_t character;
     uint32_t byte;
@@ -36,7 +36,7 @@ struct frame {
     size_t first;
     bool flow;        /* {...} or [...] */
     struct node *key; /* MAPPING: the key whose value comes next */
-    bool drop;        /* MAPPING: that key was refused, and its value goes with it */
+    bool drop;        /* MAPPING: that key was refused, and its value is dropped, too */
     bool named;       /* MAPPING: it has so many keys that they are in parse.names */
 };
 
@@ -74,7 +74,7 @@ struct parse {
 
 /* ---- positions and diagnostics ---- */
 
-/* Where a place of the text is in the outer file. */
+/* Converts a place of the text to a place in the outer file. */
 static struct place place_outer(const struct parse *p, uint32_t line, uint32_t column)
 {
     if (p->origin.fixed) {
@@ -136,14 +136,14 @@ static size_t character_read(const unsigned char *at, size_t left, uint32_t *cha
     return *character < smallest[length] || *character > 0x10ffff || surrogate ? 0 : length;
 }
 
-/* What YAML allows, but for U+0085: it ends a line in YAML 1.1 and nowhere else. */
+/* The characters that YAML allows, except U+0085, which ends a line only in YAML 1.1. */
 static bool character_allowed(uint32_t c)
 {
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c <= 0x7e) ||
            (c >= 0xa0 && c <= 0xfffd && c != 0xfeff) || c >= 0x10000;
 }
 
-/* Says what is wrong with the character, or the byte, at the given place. */
+/* Reports an invalid character, or byte, at the given place. */
 static enum progress character_refuse(struct parse *p, struct place place, size_t length, uint32_t character,
                                       unsigned char byte)
 {
@@ -211,7 +211,7 @@ static char byte_at(const struct parse *p, const yaml_mark_t *mark)
 
 /* ---- syntax errors ---- */
 
-/* What libyaml says, and what helps. */
+/* The messages of libyaml, and a better message with a correction for each. */
 static const char *const clearer[][2] = {
     {"mapping values are not allowed in this context",
      "a \":\" can't stand here; indent the line like its neighbours, or put the text in quotes"},
@@ -232,7 +232,7 @@ static const char *const clearer[][2] = {
     {"found incompatible YAML document", "this version of YAML is not known; remove the %YAML line"},
 };
 
-/* libyaml's contexts whose beginning is the better place, and what is wrong there. */
+/* Contexts of libyaml whose beginning is the better place for the error, with the message. */
 static const char *const elsewhere[][3] = {
     {"while scanning a simple key", "could not find expected ':'",
      "there is no \": \" behind this key; write \"key: value\""},
@@ -258,7 +258,7 @@ static void since_write(const struct parse *p, uint32_t line, char *text, size_t
     }
 }
 
-/* Where to point for an error whose cause lies before libyaml noticed it. True if it has been reported. */
+/* Reports an error whose cause is before the place where libyaml noticed it. True if it was reported. */
 static bool syntax_error_elsewhere(struct parse *p, const char *problem)
 {
     for (size_t i = 0; p->yaml.context != NULL && i < sizeof elsewhere / sizeof *elsewhere; i++) {
@@ -352,7 +352,7 @@ static enum progress nodes_count(struct parse *p, struct place place, uint32_t s
     return GO_ON;
 }
 
-/* A fresh node; NULL has been reported. */
+/* A new node; NULL: no memory or too many, which is reported. */
 static struct node *node_new(struct parse *p, enum yaml_kind kind, struct place place)
 {
     if (nodes_count(p, place, 1) != GO_ON) {
@@ -377,14 +377,14 @@ static enum progress anchor_set(struct parse *p, const yaml_char_t *anchor, stru
     struct name name = {.text = text, .length = strlen(text), .node = node};
     struct name *known = name_find(p, &name);
     if (known != NULL) {
-        known->node = node; /* YAML lets a later anchor take over */
+        known->node = node; /* in YAML a later anchor replaces an earlier one of the same name */
         return GO_ON;
     }
     name.text = yaml__text(p->tree, text, name.length);
     return name.text != NULL && name_add(p, name) ? GO_ON : out_of_memory(p);
 }
 
-/* Tags would make a text something else than the schema says; only those that change nothing are let through. */
+/* Tags would give a text another type than the schema; only tags without an effect are allowed. */
 static void tag_check(struct parse *p, const yaml_char_t *tag, const char *harmless, struct place place)
 {
     const char *text = (const char *)tag;
@@ -416,7 +416,7 @@ static struct name key_name(const struct frame *frame, struct node *key)
     return (struct name){.mapping = frame->node, .text = key->yaml.text, .length = key->yaml.length, .node = key};
 }
 
-/* Puts the keys of a mapping among the names, once there are so many that comparing each would take long. */
+/* Adds the keys of a mapping to the tree of names, once there are too many to compare each with each. */
 static bool keys_name(struct parse *p, struct frame *frame)
 {
     if (frame->named || p->child_count - frame->first < 2 * KEYS_COMPARED) {
@@ -448,7 +448,7 @@ static const struct node *key_find(const struct parse *p, const struct frame *fr
     return NULL;
 }
 
-/* Judges a key; a refused one takes its value with it, and the parse goes on to find what else is wrong. */
+/* Checks a key. A refused key is dropped with its value, and the parse continues to find more errors. */
 static enum progress key_take(struct parse *p, struct frame *frame, struct node *key)
 {
     struct place place = {key->yaml.line, key->yaml.column};
@@ -480,7 +480,7 @@ static enum progress key_take(struct parse *p, struct frame *frame, struct node 
     return !frame->named || name_add(p, key_name(frame, key)) ? GO_ON : out_of_memory(p);
 }
 
-/* A whole node goes where it belongs: it is the root, an item, a key or a value. */
+/* Adds a complete node to its parent, as an item, a key or a value, or makes it the root. */
 static enum progress node_done(struct parse *p, struct node *node)
 {
     if (p->depth == 0) {
@@ -507,7 +507,7 @@ static enum progress node_done(struct parse *p, struct node *node)
     return child_push(p, key) == GO_ON ? child_push(p, node) : FAILED;
 }
 
-/* Columns to the left of a block's text. The first line that is not blank has them, and perhaps spaces of its own. */
+/* The indentation of a block's text. The first line that is not blank has it, and perhaps more spaces. */
 static uint32_t block_indent(const struct parse *p, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -607,7 +607,7 @@ static enum progress on_collection_end(struct parse *p)
     return node_done(p, node);
 }
 
-/* A copy of a node and all below it, which has been counted; NULL when memory is out. It goes no deeper than
+/* A copy of a node and all nodes below it, which are counted already; NULL: no memory. The recursion is bounded by
  * YAML_DEPTH_MAX. */
 static struct node *node_copy(struct tree *tree, const struct node *from)
 {
@@ -638,7 +638,7 @@ static struct node *node_copy(struct tree *tree, const struct node *from)
     return copy;
 }
 
-/* What an alias stands for; NULL has been reported. */
+/* A copy of the node that an alias names; NULL: an error, which is reported. */
 static struct node *alias_copy(struct parse *p, const struct node *anchor, struct place place)
 {
     if (p->depth + anchor->height > YAML_DEPTH_MAX) {
@@ -655,11 +655,11 @@ static struct node *alias_copy(struct parse *p, const struct node *anchor, struc
     }
     copy->yaml.line = place.line;
     copy->yaml.column = place.column;
-    copy->yaml.literal = false; /* its lines are not below this place */
+    copy->yaml.literal = false; /* its lines are at the anchor, not here */
     return copy;
 }
 
-/* What was wrong is left out, with the key that it belongs to, and the parse goes on. */
+/* An invalid node is left out, together with its key, and the parse continues. */
 static enum progress node_left_out(struct parse *p, struct place place)
 {
     struct frame *frame = p->depth == 0 ? NULL : &p->frame[p->depth - 1];
@@ -755,7 +755,7 @@ static enum progress events_read(struct parse *p)
     return progress;
 }
 
-/* How large a text may be, and of how many values. */
+/* The bounds of a text: its bytes and its values. */
 struct bounds {
     size_t bytes;
     uint32_t nodes;
