@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEAD_MAX  (1024u * 1024) /* more than libcurl takes */
+#define HEAD_MAX  (1024u * 1024) /* more than libcurl accepts */
 #define BODY_KEPT (16u * 1024)   /* of a failed answer; then the rest waits in the socket */
 
-/* ---- what the caller's callbacks get ---- */
+/* ---- data for the caller's callbacks ---- */
 
 static size_t give_body(const struct transfer *transfer, char *at, size_t length)
 {
@@ -63,8 +63,8 @@ static bool give_lines(struct attempt *attempt, size_t until)
     return true;
 }
 
-/* What was kept of the body, and the trailers behind it. False: the caller does not take it now (then `held`) or not at
- * all (then `refused`). */
+/* Passes on the kept body, and the trailers after it. False: the caller has paused (then `held`) or has refused the
+ * data (then `refused`). */
 static bool give_kept(struct attempt *attempt)
 {
     struct buffer *body = &attempt->body;
@@ -78,15 +78,15 @@ static bool give_kept(struct attempt *attempt)
     return body->length == 0 && !attempt->refused;
 }
 
-/* ---- what libcurl gives us ---- */
+/* ---- data from libcurl ---- */
 
 static bool is_blank(const char *at, size_t length)
 {
     return length <= 2 && length > 0 && (at[0] == '\r' || at[0] == '\n');
 }
 
-/* A head that libcurl will not follow further: not an interim answer, a redirection or a demand for a password. Those
- * are judged by their first byte of body, if it ever comes to the caller. */
+/* A head that libcurl will not follow further: not an interim answer, a redirection or a demand for a password. The
+ * engine hears of those with their first byte of body, if it ever reaches the caller. */
 static bool head_is_final(const struct attempt *attempt)
 {
     long status = 0;
@@ -181,7 +181,8 @@ static bool list_has(const struct curl_slist *list, const char *name)
     return list != NULL;
 }
 
-/* The caller's list without what we say instead. Its lines up to the last such one are copied, the rest is its own. */
+/* The caller's list without the fields that the library sends itself. The lines up to the last such field are copied,
+ * the rest is the caller's own list. */
 static struct curl_slist *list_without(struct attempt *attempt, struct curl_slist *list, const char *name)
 {
     size_t count = 0;
@@ -265,7 +266,8 @@ static struct curl_slist *grpc_before(struct attempt *attempt, struct curl_slist
     return list;
 }
 
-/* In front of the caller's own list, which stays as it is. What the caller says himself is not said again. */
+/* The library's fields, in front of the caller's own list, which is not changed. A field that the caller sets is not
+ * sent twice. */
 static struct curl_slist *headers_of(struct attempt *attempt)
 {
     const struct transfer *transfer = attempt->transfer;
@@ -287,7 +289,8 @@ static struct curl_slist *headers_of(struct attempt *attempt)
     return first;
 }
 
-/* Takes over what the call takes over, and nothing else: what was set without us can't be restored. */
+/* Replaces only the options that the call has to replace: an option that was set with libcurl alone can't be restored.
+ */
 static BECALM__OUTLINE bool options_set(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
@@ -419,7 +422,7 @@ void attempt_remove(struct attempt *attempt)
         multi->flying -= attempt->busy;
         attempt->busy = false;
     }
-    /* A copy that has the answer stays until the end, to be asked about it. */
+    /* A copy that has the answer stays until the end, because the program may ask it about the answer. */
     if (attempt->copied && attempt->easy != attempt->transfer->answered) {
         map_remove(&multi->transfers, attempt->easy);
         copy_free(attempt->easy, attempt->cookies);

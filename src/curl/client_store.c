@@ -76,8 +76,8 @@ static void begin(struct client_store *store)
     leases_bind_all(store);
 }
 
-/* A fork: the connections belong to the process that it came from, and so does what its leases hold. This one lives on
- * its own share, under a name of its own, until its own connections are there. */
+/* After a fork the connections and the leased tokens belong to the parent process. The child uses only its local share,
+ * under a new name, until it has connections of its own. */
 static void process_begin(struct client_store *store)
 {
     struct becalm_lease_request goodbye; /* is the other's to say */
@@ -126,7 +126,7 @@ void client_store_free(struct client_store *store)
     if (store->process == getpid()) {
         redis_stores_free(&store->stores);
         lookup_clear(&store->lookup);
-        loop_turn(&store->loop, false); /* what was buried */
+        loop_turn(&store->loop, false); /* frees buried objects */
     }
     loop_close(&store->loop);
     (void)pthread_mutex_destroy(&store->mutex);

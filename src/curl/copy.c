@@ -50,7 +50,7 @@ static bool has_line(const struct curl_slist *list, const char *line)
     return list != NULL;
 }
 
-/* libcurl has no other way to take a single one away: it is over since 1970, and goes when the next one comes. */
+/* libcurl has no other way to remove a single cookie: it expired in 1970, and is removed when the next one is set. */
 static void cookie_expire(CURL *easy, const char *line)
 {
     struct becalm_text expires = field_of(line, COOKIE_EXPIRES);
@@ -106,8 +106,8 @@ CURL *copy_make(CURL *easy, const struct handle_options *option, struct curl_sli
 
 void copy_free(CURL *copy, struct curl_slist *given)
 {
-    /* It is the caller's own handle that writes its files, and calls its function for HSTS. What is shared must be let
-     * go of first: it would be the others' that is taken away. */
+    /* Only the caller's own handle writes its files, and calls its function for HSTS. The share is detached first:
+     * otherwise the settings below would remove data that other handles share. */
     (void)curl_easy_setopt(copy, CURLOPT_SHARE, NULL);
     (void)curl_easy_setopt(copy, CURLOPT_COOKIEJAR, NULL);
     (void)curl_easy_setopt(copy, CURLOPT_HSTS_CTRL, 0L);

@@ -24,7 +24,7 @@ static bool is_busy(const struct handle *handle)
     return atomic_load_explicit(&handle->busy, memory_order_acquire);
 }
 
-/* ---- what is recorded of a handle ---- */
+/* ---- the record of a handle ---- */
 
 /* The handle, which is remembered from now on; NULL: no memory. With the mutex. */
 static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
@@ -36,7 +36,8 @@ static struct handle *handle_keep(struct becalm_client *client, CURL *easy)
     return handle;
 }
 
-/* Whose policy could not be read has no client, and libcurl is told all the same: see becalm_curl_perform(). */
+/* If the policy could not be read there is no client, and the option is only passed to libcurl: see
+ * becalm_curl_perform(). */
 static CURLcode record(CURL *easy, struct becalm_client *client, CURLoption option, const void *value)
 {
     if (client == NULL) {
@@ -62,8 +63,8 @@ static struct transfer *call_of(CURL *easy, struct becalm_client *client)
     return transfer;
 }
 
-/* In a call, often in one of its callbacks, libcurl keeps what we have put in the place of the caller's option: what
- * the caller says anew is only recorded, and read by our callbacks. NULL: it is libcurl's. */
+/* During a call, often in one of its callbacks, libcurl keeps the library's value instead of the caller's option: a new
+ * value of the caller is only recorded, and the library's callbacks read it. NULL: the option goes to libcurl. */
 static struct transfer *taker(CURL *easy, struct becalm_client *client, CURLoption option)
 {
     struct transfer *transfer = call_of(easy, client);
@@ -149,8 +150,7 @@ CURLcode becalm_curl_deadline(CURL *easy, struct becalm_client *client, becalm_n
     return handle == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
 }
 
-/* Takes it out of the multi that it is in, which would look for it; then, if it is in no call, lets go of what was
- * recorded of it. */
+/* Removes the handle from its multi, which would look for it; then, if it is in no call, drops its record. */
 static void let_go(CURL *easy, struct becalm_client *client, void (*how)(struct handles *, struct handle *))
 {
     if (client == NULL) {
@@ -191,7 +191,7 @@ static bool multi_ready(struct handle *handle, struct becalm_client *client)
         handle->own = handle->own == NULL ? curl_multi_init() : handle->own;
         handle->multi = handle->own == NULL ? NULL : multi_only_new(handle->own, client);
     }
-    if (handle->multi != NULL && handle->option.connections > 0) { /* what libcurl does with its own multi handle */
+    if (handle->multi != NULL && handle->option.connections > 0) { /* libcurl does the same with its own multi handle */
         (void)curl_multi_setopt(handle->own, CURLMOPT_MAXCONNECTS, handle->option.connections);
     }
     return handle->multi != NULL;

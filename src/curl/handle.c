@@ -119,7 +119,7 @@ struct handle *handles_add(struct handles *handles, CURL *easy, becalm_ns now)
         return NULL;
     }
     handle->easy = easy;
-    /* One more for each that comes, so that a crowd that is gone is forgotten, but not at once. */
+    /* Each new handle drops one spare record more, so that the records of many old handles go, but not at once. */
     struct handle *another = plain_spare(handles, now);
     if (another != NULL) {
         handles_forget(handles, another);
@@ -202,7 +202,7 @@ static void post_set(struct handle_options *option)
     method_set(option, "POST", option->fields ? BODY_MEMORY : BODY_CALLBACK);
 }
 
-/* What the request is, by the latest option that says so. `on`: it is not 0 or NULL. */
+/* The kind of the request, by the latest option that sets it. `on`: the value is not 0 or NULL. */
 static void request_record(struct handle_options *option, CURLoption which, bool on)
 {
     bool is_head = option->method != NULL && strcmp(option->method, "HEAD") == 0;
@@ -213,7 +213,7 @@ static void request_record(struct handle_options *option, CURLoption which, bool
         }
         break;
     case CURLOPT_NOBODY:
-        if (on || is_head) { /* else it stays what it is */
+        if (on || is_head) { /* else the kind does not change */
             method_set(option, on ? "HEAD" : "GET", BODY_NONE);
         }
         break;
@@ -240,7 +240,7 @@ static void request_record(struct handle_options *option, CURLoption which, bool
     }
 }
 
-/* What of an option counts only whether it is 0. */
+/* Options of which only matters whether the value is 0. */
 static void switch_record(struct handle_options *option, CURLoption which, bool on)
 {
     switch ((int)which) {

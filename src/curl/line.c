@@ -16,8 +16,8 @@ BECALM__COLD void line_serve(struct transfer *transfer, unsigned flags, const st
     lines_serve(transfer->target->lines, &transfer->call, flags, at, transfer->multi);
 }
 
-/* With the lock of the lines, in any thread. The stack is emptied as a whole, so that no place in it can have been
- * another's meanwhile. release: the thread that takes it sees the verdict. */
+/* With the lock of the lines, in any thread. The stack is emptied as a whole, so no entry can have been reused
+ * meanwhile (no ABA problem). release: the thread that takes the entry sees the decision. */
 static void wake(struct line_owner *owner, const void *from)
 {
     struct transfer *transfer = CONTAINER_OF(owner, struct transfer, owner);
@@ -95,6 +95,6 @@ BECALM__COLD static struct transfer *take_called(struct becalm_curl_multi *multi
 
 struct transfer *line_take_called(struct becalm_curl_multi *multi)
 {
-    /* relaxed: a call that comes now wakes us up */
+    /* relaxed: a call that is added now wakes this thread up */
     return atomic_load_explicit(&multi->called, memory_order_relaxed) == NULL ? NULL : take_called(multi);
 }

@@ -78,7 +78,7 @@ CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *multi, CURLMoption 
     return rc;
 }
 
-/* ---- what steps have marked ---- */
+/* ---- work that steps have marked ---- */
 
 bool multi_called_run(struct becalm_curl_multi *multi)
 {
@@ -133,7 +133,7 @@ static void settle_all(struct becalm_curl_multi *multi)
     }
 }
 
-/* What libcurl has to say goes to the transfers; about handles that are not ours, to the caller. */
+/* Messages of libcurl go to their transfers; messages about other handles of the program go to the caller. */
 static void messages_take(struct becalm_curl_multi *multi)
 {
     CURLMsg *message;
@@ -155,7 +155,7 @@ static void timers_run(struct becalm_curl_multi *multi, becalm_ns now)
         becalm_ns before = transfer->wake_at;
         transfer_timer(transfer);
         if (transfer->timer == 0 && transfer->wake_at == before) {
-            break; /* it wants to be woken again at once: let the others have their turn */
+            break; /* it needs another turn at once: the other transfers come first */
         }
     }
 }
@@ -173,7 +173,7 @@ void multi_cancel_later(struct becalm_curl_multi *multi, struct handle *handle)
     (void)curl_multi_wakeup(multi->curl);
 }
 
-/* The next of the list; NULL: there is none. Only this thread removes handles, so that it stays what it is. */
+/* The next of the list; NULL: there is none. Only this thread removes handles, so the result stays valid. */
 static struct handle *cancel_take(struct becalm_curl_multi *multi)
 {
     (void)pthread_mutex_lock(&multi->client->mutex);
@@ -233,7 +233,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
         return rc;
     }
     messages_take(multi);
-    int others = inside - (int)multi->flying; /* while both speak of the same moment */
+    int others = inside - (int)multi->flying; /* both counts are of the same moment */
     cancels_run(multi);
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle_all(multi);

@@ -33,9 +33,8 @@ static BECALM__COLD void cancel_only(struct transfer *only)
     settle_only(only);
 }
 
-/* Most answers come soon. The first wait of a call, if nothing is due for long, is a short one, and so it can do
- * without the clock and without the descriptor that a becalm_curl_cancel() wakes it up by: there is another look soon.
- */
+/* Most answers arrive soon. If nothing is due for long, the first wait of a call is short, and so it needs neither the
+ * clock nor the descriptor by which becalm_curl_cancel() wakes it up: the call looks again soon. */
 #define GLANCE (20 * BECALM_MS)
 
 static bool first_is_glance(const struct transfer *only)
@@ -43,8 +42,8 @@ static bool first_is_glance(const struct transfer *only)
     return becalm_ns_left(only->call.record.began_at, only->wake_at) > 2 * GLANCE;
 }
 
-/* libcurl turns at least so often, and so its progress function is called while nothing moves: many programs give up,
- * or go on with what they have paused, in there. */
+/* libcurl runs at least this often, so that its progress function is called while nothing moves: many programs abort or
+ * unpause transfers there. */
 #define TURN_MS 1000
 
 /* There is one handle in it at most, and its one message is its end. */

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <time.h>
 
-/* What libcurl's codes say. Those that are not here are the caller's own doing (a URL that is none, a callback that
- * gave up) or this machine's (no memory): they say nothing about the service's health, and are not retried. */
+/* The meaning of libcurl's codes. All other codes are caused by the caller (an invalid URL, a callback that aborted) or
+ * by this machine (no memory): they say nothing about the service's health, and are not retried. */
 enum trouble { TROUBLE_DNS, TROUBLE_CONNECT, TROUBLE_TLS, TROUBLE_BROKEN, TROUBLE_CUT, TROUBLE_ANSWER, TROUBLE_TIME };
 
 static const struct {
@@ -80,7 +80,7 @@ bool outcome_headed(CURL *easy)
     if (followed || curl_easy_nextheader(easy, CURLH_HEADER, -1, NULL) == NULL) {
         return false;
     }
-    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length); /* -1 until the whole head has come */
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length); /* -1 until the head is complete */
     return length >= 0 || header(easy, "Content-Length").at == NULL || header(easy, "Transfer-Encoding").at != NULL;
 }
 
@@ -89,7 +89,7 @@ enum upload outcome_uploads(CURL *easy, curl_off_t *before)
     curl_off_t size = -1;
     curl_off_t sent = info_count(easy, CURLINFO_SIZE_UPLOAD_T);
     (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &size); /* 0: there is no body; -1: not known */
-    bool is_http = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 && outcome_connected(easy); /* others tell no size */
+    bool is_http = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 && outcome_connected(easy); /* others have none */
     bool waits = sent == 0 && size != 0 && is_http; /* for "100 Continue", or for the caller */
     bool at_once = *before == 0 && sent == size;
     bool moved = sent != *before && !at_once;
@@ -147,8 +147,8 @@ static bool is_grpc(CURL *easy)
     return type != NULL && becalm__grpc_is_type((struct becalm_text){type, strlen(type)});
 }
 
-/* The answer's headers may change what its status means. Not those of another host that a redirection led to: it can't
- * speak for the service that was asked, and how long to wait or not to retry at all is said by that alone. */
+/* The answer's header fields may change the meaning of its status. Not the fields of another host that a redirection
+ * led to: only the called service itself may say how long to wait, or not to retry. */
 static BECALM__COLD void classify(CURL *easy, const struct asked *asked, struct seen *seen)
 {
     bool is_stranger = destination_is_strange(easy, asked->handle);
@@ -179,10 +179,10 @@ void outcome_of_head(CURL *easy, const struct asked *asked, struct seen *seen)
     }
 }
 
-/* What the code alone does not say: whether anything was sent, and how much of an answer came. */
+/* Facts that the code alone does not have: whether anything was sent, and how much of an answer arrived. */
 static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
 {
-    /* Also by what was followed to get here: then the first request was sent, however the next one ended. */
+    /* Also after redirections: then the first request was sent, however the next one ended. */
     bool sent = info_long(easy, CURLINFO_REQUEST_SIZE) > 0 || info_long(easy, CURLINFO_REDIRECT_COUNT) > 0;
     bool answered = status_of(easy) >= 200;
     switch (trouble) {
@@ -204,7 +204,8 @@ static enum becalm_http_failure failure_of(CURL *easy, enum trouble trouble)
     BECALM_UNREACHABLE();
 }
 
-/* What a proxy said instead of making a tunnel, through which nothing was sent then; 0: it did, or was not asked. */
+/* The status of a proxy that refused a tunnel, through which nothing was sent then; 0: it made one, or there was none.
+ */
 static long tunnel_refusal(CURL *easy)
 {
     long said = info_long(easy, CURLINFO_HTTP_CONNECTCODE);

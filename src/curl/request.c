@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* What was recorded; NULL: its method and body were not. */
+/* The record of the handle; NULL: its method and body were not recorded. */
 static const struct handle_options *recorded_options(const struct transfer *transfer)
 {
     return transfer->handle->option.method == NULL ? NULL : &transfer->handle->option;
@@ -27,8 +27,8 @@ bool request_knows_method(const struct transfer *transfer)
 
 /* Two attempts at once need a request that may be sent twice, a body that both can read, and answers that wait until
  * one is chosen. If its method was not recorded the first two are unknown before it is sent. And the second attempt
- * has a copy of the caller's handle, which may get the answer: a program that has asked for hedges asks a multi for
- * that copy, but all others, and those that call becalm_curl_perform(), ask their own handle. */
+ * has a copy of the caller's handle, which may get the answer: a program that uses hedges asks a multi for that
+ * copy, but all other programs, and those that call becalm_curl_perform(), use their own handle. */
 static bool goes_alone(const struct transfer *transfer)
 {
     const struct handle_options *recorded = recorded_options(transfer);
@@ -102,7 +102,7 @@ static bool text_begins(struct becalm_text text, struct becalm_text with)
     return text.length >= with.length && memcmp(text.at, with.at, with.length) == 0;
 }
 
-/* When the caller wants it to be over; NEVER: it did not say. What a call of gRPC says to its callee it says to us. */
+/* The caller's own deadline; NEVER: it has none. The grpc-timeout of a gRPC call counts here, too. */
 static becalm_ns deadline_of(struct transfer *transfer)
 {
     becalm_ns at = transfer->handle->deadline_at == 0 ? BECALM_NEVER : transfer->handle->deadline_at;
@@ -156,9 +156,9 @@ static bool text_equal(struct becalm_text a, struct becalm_text b)
     return a.length == b.length && text_begins(a, b);
 }
 
-/* What was recorded may have been changed without us. So libcurl is asked what it has sent, and the stricter of both
- * counts. A body that was not recorded may be one that can't be sent again; whether there was one is known afterwards,
- * and until then some methods may have. */
+/* The recorded options may have been changed with libcurl alone. So the library asks libcurl what it has sent, and the
+ * stricter of both counts. A body that was not recorded may be one that can't be sent again; whether there was one is
+ * known afterwards, and until then some methods may have. */
 BECALM__COLD void request_learn(struct transfer *transfer, CURL *easy)
 {
     struct becalm_request *request = &transfer->call.request;

@@ -19,17 +19,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HELD_FOR      (10 * BECALM_MS) /* between two times that a caller is asked whether it takes what it has paused */
+#define HELD_FOR      (10 * BECALM_MS) /* between two attempts to pass data on to a caller that has paused */
 #define LOOKS         8u               /* at an attempt in flight, while an attempt's timeout passes */
-#define LOOK_FOR_HOST (20 * BECALM_MS) /* and so often at one that asks whether a host is back: others wait for it */
+#define LOOK_FOR_HOST (20 * BECALM_MS) /* the same for a probe for a host that restarts: other calls wait for it */
 
 #define BEGIN_WITHIN (60 * BECALM_S) /* a body, where the policy has no deadline */
 
-/* An answer whose end comes so soon after its head is as good as one that came whole. */
+/* An answer whose end arrives so soon after its head counts as one that arrived at once. */
 #define HEAD_FRESH (100 * BECALM_US)
 
-/* What this call takes over: what becalm_curl_setopt() has recorded. With the head in the body nothing can be kept
- * back, and what is kept of a head without its body would come too late. */
+/* The callbacks that this call replaces: those that becalm_curl_setopt() has recorded. If the head is part of the body,
+ * nothing can be kept back, and a head that is kept without its body would arrive too late. */
 static void takes_set(struct transfer *transfer)
 {
     const struct handle_options *option = &transfer->handle->option;
@@ -51,7 +51,7 @@ bool transfer_takes(const struct transfer *transfer, CURLoption option)
     return option == CURLOPT_HTTPHEADER && transfer->takes_headers;
 }
 
-/* ---- a step, and what it marks ---- */
+/* ---- a step, and the work that it marks ---- */
 
 /* The result of a call that ended without an answer for the caller. */
 static CURLcode code_without_answer(const struct transfer *transfer)
@@ -95,8 +95,8 @@ static void tell_error(const struct transfer *transfer)
     }
 }
 
-/* The engine is done with a call that has no answer. A kept one becomes the caller's, as much as there is and the rest
- * as it comes. */
+/* The engine is done with a call that has no answer. If an answer was kept, the caller gets it: the part that
+ * is there now, and the rest as it arrives. */
 static BECALM__COLD void finish(struct transfer *transfer, const struct becalm_action *action)
 {
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
@@ -141,7 +141,7 @@ static BECALM__COLD void again(struct transfer *transfer, const struct becalm_ac
     note_retry(transfer, action);
     struct attempt *kept = attempt_in(transfer, ATTEMPT_KEPT);
     if (kept != NULL) {
-        attempt_drop(kept); /* the next one's answer is what counts */
+        attempt_drop(kept); /* the answer of the next attempt counts */
     }
 }
 
@@ -234,7 +234,7 @@ static struct becalm_moment moment(struct transfer *transfer)
 
 static void step(struct transfer *transfer, struct becalm_event *event);
 
-/* What a step has to do with lines. True: into one the call went with another step, which has done all the rest. */
+/* The part of a step that is about queues. True: the call entered a queue by another step, which has done the rest. */
 static BECALM__COLD bool lines_do(struct transfer *transfer, const struct becalm_action *action)
 {
     if ((action->flags & (BECALM_DO_SERVE | BECALM_DO_PARK)) != 0) {
@@ -296,7 +296,7 @@ static void step(struct transfer *transfer, struct becalm_event *event)
     step_at(transfer, event);
 }
 
-/* Keeps what was seen of an answer after its handle goes on: its text lies in there. */
+/* Keeps the facts about an answer when its handle is used again: their text is in the handle. */
 static void seen_keep(struct transfer *transfer)
 {
     struct becalm_text text = transfer->seen.retry_after;
@@ -370,7 +370,7 @@ static struct client_target *target_find(struct transfer *transfer, struct becal
     } else {
         target = target_of(transfer, url, method);
         origin = client_origin_of(transfer->client, target, url);
-        route->target = NULL; /* what it was before is not the latest any more */
+        route->target = NULL; /* the earlier target is not the latest any more */
         if (url.length < sizeof route->url && method.length < sizeof route->method) {
             memmove(route->url, url.at, url.length);
             route->url[url.length] = '\0';
@@ -447,22 +447,22 @@ static void head_tell(struct attempt *attempt, struct becalm_moment at)
     step_at(transfer, &event);
 }
 
-/* Judges an attempt whose head was not seen before its end. */
+/* Reports the head of an attempt whose head was not seen before its end. */
 static void judge(struct attempt *attempt)
 {
     head_see(attempt);
     head_tell(attempt, moment(attempt->transfer));
 }
 
-/* An answer's head has come, inside of libcurl's callback. If it is good the answer is passed on at once; and since
- * most are whole in the same turn of libcurl's, the engine is told when that is over, of its head or of its end: but
- * with the time at which the head came. */
+/* An answer's head has arrived, inside of libcurl's callback. If it is good the answer is passed on at once. Most
+ * answers are complete in the same turn of libcurl, so the engine hears of the head or the end after that turn, but
+ * with the time at which the head arrived. */
 static void headed(struct attempt *attempt)
 {
     struct transfer *transfer = attempt->transfer;
     head_see(attempt);
     bool is_good = transfer->seen.outcome.kind == BECALM_OUTCOME_OK && !transfer->seen.grpc;
-    if (is_good && transfer->multi->only != NULL) { /* nothing else flies whose answer it could be */
+    if (is_good && transfer->multi->only != NULL) { /* no other attempt in flight could have the answer */
         transfer->untold = attempt;
         transfer->headed_at = becalm_run_now();
         answer(transfer, attempt);
@@ -476,7 +476,7 @@ void transfer_tell(struct transfer *transfer)
     struct attempt *attempt = transfer->untold;
     if (attempt != NULL) {
         struct becalm_moment at = moment(transfer);
-        at.now = transfer->headed_at; /* what the caller has done with it since took no time of the callee's */
+        at.now = transfer->headed_at; /* the time that the caller has spent on it since is not the service's */
         transfer->untold = NULL;
         head_tell(attempt, at);
     }
@@ -488,7 +488,7 @@ static bool is_late(const struct transfer *transfer, becalm_ns now)
     return transfer->untold != NULL && becalm_ns_since(now, transfer->headed_at) >= HEAD_FRESH;
 }
 
-/* Of an attempt that the engine has done with: it is gone, or its answer is kept or passed on. */
+/* The end of an attempt that the engine has finished: it was dropped, or its answer is kept or passed on. */
 static BECALM__COLD void done_after(struct transfer *transfer, const struct attempt *attempt, CURLcode code)
 {
     if (attempt->state != ATTEMPT_GONE) {
@@ -526,7 +526,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     struct becalm_outcome *outcome = &transfer->seen.outcome;
     bool is_cut = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_PARTIAL_FILE;
     if (is_cut && !attempt->judged && !transfer->takes_body && outcome_delivered(easy)) {
-        judge(attempt); /* an answer was on its way: its head counts, as where it is seen to come */
+        judge(attempt); /* an answer had begun: its head counts, as if it had been seen on arrival */
     }
     bool is_known = attempt->judged && code == CURLE_OK && !transfer->seen.grpc; /* by its head, and it is whole */
     struct becalm_event event = {.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .at = moment(transfer)};
@@ -550,8 +550,7 @@ void transfer_done(struct transfer *transfer, CURL *easy, CURLcode code)
     }
 }
 
-/* The answer is on its way to the caller: its deadline has come, or it is asked again whether it takes what it has
- * paused. */
+/* The answer is being passed on: the caller's deadline has passed, or a paused caller gets its data again. */
 static BECALM__COLD void timer_passed(struct transfer *transfer, struct attempt *attempt)
 {
     bool given = !attempt->held || attempt_deliver(attempt);
@@ -575,8 +574,8 @@ static BECALM__COLD void timer_passed(struct transfer *transfer, struct attempt 
     multi_dirty(transfer->multi, transfer);
 }
 
-/* Was all its time, and not only what a deadline had left of it, too short to get a connection? Then it was never sent.
- */
+/* Was the attempt's whole timeout, and not only the rest of a deadline, too short to get a connection? Then it was
+ * never sent. */
 static bool never_sent(const struct attempt *attempt, becalm_ns now, struct seen *seen)
 {
     const struct transfer *transfer = attempt->transfer;
@@ -622,7 +621,8 @@ static becalm_ns must_begin_at(const struct attempt *attempt)
     return becalm_ns_after(attempt->due_at, deadline == BECALM_NEVER ? BEGIN_WITHIN : deadline);
 }
 
-/* Is its request's body still on its way? Then its time begins when that is through. True: the engine was told. */
+/* Is the request's body still being sent? Then the attempt's timeout begins at its end. True: the engine had an event.
+ */
 static bool upload_look(struct attempt *attempt, becalm_ns now)
 {
     static const struct seen given_up = {.grpc_status = BECALM_GRPC_NONE,
@@ -633,7 +633,7 @@ static bool upload_look(struct attempt *attempt, becalm_ns now)
         return false;
     }
     if (upload == UPLOAD_WAITS && now >= must_begin_at(attempt)) {
-        attempt_cut(attempt, &given_up); /* its caller's doing, as far as anybody knows */
+        attempt_cut(attempt, &given_up); /* most likely caused by the caller */
         return true;
     }
     becalm_call_streams(&transfer->call, attempt->slot);
@@ -641,8 +641,8 @@ static bool upload_look(struct attempt *attempt, becalm_ns now)
     return true;
 }
 
-/* How far is an attempt that has no callback? True: the engine was told something, and nothing else is to be done. Its
- * head is not looked for before it matters: more lines of it may be on their way. */
+/* How far is an attempt that has no callback? True: the engine had an event, and nothing else is to be done. The
+ * head is read only when it matters: more lines of it may still arrive. */
 static bool attempt_look(struct attempt *attempt, becalm_ns now)
 {
     struct transfer *transfer = attempt->transfer;

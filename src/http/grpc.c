@@ -61,7 +61,7 @@ static enum becalm_outcome_kind code_kind(uint32_t code, bool named)
         /* A conflict is retried only with an idempotency key, which gRPC does not have: naming the code is how a gRPC
          * policy declares a method safe to repeat. */
         return named ? BECALM_OUTCOME_RATE_LIMITED : BECALM_OUTCOME_CONFLICT;
-    case BECALM_GRPC_CANCELLED: /* as the 499 of proxies: somebody above gave up, and the service is well */
+    case BECALM_GRPC_CANCELLED: /* as the 499 of proxies: a layer above gave up, and the service is well */
     case BECALM_GRPC_INVALID_ARGUMENT:
     case BECALM_GRPC_NOT_FOUND:
     case BECALM_GRPC_ALREADY_EXISTS:
@@ -83,7 +83,7 @@ void becalm__grpc_classify(const struct becalm_retry_on *on, const struct becalm
     bool named = becalm__retry_on_has_grpc(on, code);
     outcome->kind = code_kind(code, named);
     outcome->listed = becalm__listed(named);
-    outcome->safe = named; /* gRPC is POST throughout: naming the code is how its policies say what may be repeated */
+    outcome->safe = named; /* gRPC is POST throughout: a policy that lists the code allows the retry */
     if (code == BECALM_GRPC_OK || answer->pushback.at == NULL) {
         return;
     }
@@ -94,7 +94,7 @@ void becalm__grpc_classify(const struct becalm_retry_on *on, const struct becalm
     outcome->own_hint =
         outcome->has_hint && code != BECALM_GRPC_UNAVAILABLE; /* RESOURCE_EXHAUSTED: "a per-user quota" */
     if (code == BECALM_GRPC_RESOURCE_EXHAUSTED && !pushback.stop) {
-        outcome->listed = BECALM_LISTED_YES; /* the server said when to come back: an invitation */
+        outcome->listed = BECALM_LISTED_YES; /* the server said when to retry */
     }
 }
 

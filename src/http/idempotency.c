@@ -3,7 +3,8 @@
 
 #include "text_internal.h"
 
-/* Stricter than what is visible, so that two keys in one field, or a key with parameters, are never one long key. */
+/* Stricter than all visible characters, so that two keys in one field, or a key with parameters, are never one long
+ * key. */
 static bool is_bare(struct becalm_text text)
 {
     for (size_t i = 0; i < text.length; i++) {

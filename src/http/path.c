@@ -3,10 +3,10 @@
 
 #include "text_internal.h"
 
-/* What a byte of a path is. */
+/* The classes of bytes in a path. */
 enum kind {
     OTHER,  /* allowed, and spelled as an escape in the normal form */
-    PLAIN,  /* stands for itself in every form */
+    PLAIN,  /* unchanged in every form */
     BAD,    /* refused */
     DOT,    /* may be all of its segment */
     BORDER, /* a slash */
@@ -16,7 +16,7 @@ enum kind {
     QUERY   /* a question mark */
 };
 
-/* RFC 3986, 3.3: pchar is plain, but for the semicolon. What is not ASCII is OTHER. */
+/* RFC 3986, 3.3: pchar is plain, except the semicolon. Bytes outside ASCII are OTHER. */
 /* clang-format off */
 static const unsigned char kinds[256] = {
     BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD,
@@ -48,10 +48,10 @@ static int escape_value(const char *at, size_t length)
     return hex_value(at[1]) * 16 + hex_value(at[2]);
 }
 
-#define NESTED_MAX 3u /* escapes of escapes: nobody undoes more of them */
+#define NESTED_MAX 3u /* escapes of escapes: no service undoes more of them */
 
-/* What a character at the front of a text is when all escapes are undone, also those that only appear by that: %252e is
- * a dot, and so is %25%32%65. Sets how many bytes it takes. */
+/* The character at the front of a text when all escapes are undone, also those that appear only by that: %252e is a
+ * dot, and so is %25%32%65. Sets the number of bytes that it takes. */
 static int innermost(struct becalm_text rest, unsigned depth, size_t *width)
 {
     int value = (unsigned char)rest.at[0];
@@ -81,10 +81,10 @@ static int innermost(struct becalm_text rest, unsigned depth, size_t *width)
     return value;
 }
 
-/* What the bytes since the last border were: 0 to 2 dots, or anything else. */
+/* The bytes since the last border: 0 to 2 dots, or anything else. */
 #define NO_DOTS 3u
 
-/* A segment has ended, at a border or at what cuts it. */
+/* A segment has ended, at a border or at a character that cuts it. */
 static void segment_end(struct becalm__path *path, unsigned dots)
 {
     path->odd |= dots < NO_DOTS;

@@ -3,18 +3,19 @@
 #define BECALM_HTTP_PATH_H
 
 /* The path of a request, as rules are compared with it. A client must not choose which rule it falls under while the
- * service sees the same path. So a path has two forms, and belongs to whom both of them lead to, or is refused:
+ * service sees the same path. So a path has two forms. It belongs to the target that both forms lead to, or is refused
+ * if these differ:
  *
  * - Its normal form is as it came, with each character spelled in one way (RFC 3986, 6.2.2): /%70ay is /pay, and /a%40b
- *   is /a@b. Escapes of / \ ; ? # % and of what may not stand in a path as it is stay, with their digits in upper case:
+ *   is /a@b. Escapes of / \ ; ? # % and of characters that a path must escape stay, with their digits in upper case:
  *   /a%2fb is /a%2Fb and not /a/b.
- * - Its resolved form is what a service may make of it: escaped slashes and backslashes are slashes, a segment ends at
- *   its semicolon, empty segments and . are left out, escapes of escapes are undone, and the path ends at an escaped
+ * - Its resolved form is the path as a service may read it: escaped slashes and backslashes are slashes, a segment ends
+ * at its semicolon, empty segments and . are left out, escapes of escapes are undone, and the path ends at an escaped
  *   question mark, number sign or zero byte. Most paths are their own resolved form, and cost nothing more.
  *
  * A segment that is .. in either form is never resolved: `climbs` says that there is one. A percent sign without two
- * digits is refused. Case, dots and blanks at the end of a segment, and a slash at the end of the path are left alone:
- * what these mean only the service knows. */
+ * digits is refused. Case, dots and blanks at the end of a segment, and a slash at the end of the path are not changed:
+ * only the service knows their meaning. */
 
 #include <becalm/http.h>
 
@@ -55,7 +56,7 @@ static inline bool becalm__path_under(struct becalm_text path, struct becalm_tex
     if (path.length <= rule.length || rule.length <= 1) {
         return becalm__path_is(path, rule) || (rule.length == 1 && rule.at[0] == '/');
     }
-    /* Where the segment ends is asked first: it is one byte, and of many rules few get further. */
+    /* The end of the segment is compared first: it is one byte, and most rules fail here. */
     return (path.at[rule.length] == '/' || rule.at[rule.length - 1] == '/') &&
            memcmp(path.at, rule.at, rule.length) == 0;
 }

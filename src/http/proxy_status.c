@@ -8,8 +8,8 @@ struct status_and_error {
     const char *error;
 };
 
-/* What the last attempt says. An answer of the service is here only if it was let go for a retry and is lost: then its
- * status is kept, because another one would make the layer above decide otherwise. */
+/* Status and error by the last attempt. An answer of the service is here only if it was discarded for a retry: then its
+ * status is kept, because another status would make the layer above decide differently. */
 static struct status_and_error by_outcome(enum becalm_outcome_kind last)
 {
     switch (last) {
@@ -38,7 +38,7 @@ static struct status_and_error by_outcome(enum becalm_outcome_kind last)
     BECALM_UNREACHABLE();
 }
 
-/* Always 504; the error says what took the time. OK is no attempt at all: the call came too late. */
+/* Always 504; the error says where the time went. OK means no attempt at all: the call arrived too late. */
 static struct status_and_error by_deadline(enum becalm_outcome_kind last)
 {
     return (struct status_and_error){
@@ -59,11 +59,11 @@ static struct status_and_error by_reason(enum becalm_reason reason, enum becalm_
     case BECALM_WHY_ANSWERS:
     case BECALM_WHY_NO_CONNECTION:
         return (struct status_and_error){503, "connection_limit_reached"};
-    case BECALM_WHY_RATE: /* the service asked this caller to send less, and so do we */
+    case BECALM_WHY_RATE: /* the service asked this caller to send less, and so does the gateway */
         return (struct status_and_error){429, "proxy_internal_response"};
     case BECALM_WHY_DEADLINE:
         return by_deadline(last);
-    case BECALM_WHY_CANCELLED: /* read if it was we who gave up, or by a caller that closed its own side only */
+    case BECALM_WHY_CANCELLED: /* seen by a caller that closed only its own side, or if the gateway gave up */
         return last == BECALM_OUTCOME_OK || last == BECALM_OUTCOME_CANCELLED
                    ? (struct status_and_error){503, "proxy_internal_response"}
                    : by_outcome(last);

@@ -106,8 +106,8 @@ bool becalm_retry_on_has_status(const struct becalm_retry_on *on, uint32_t statu
     return becalm__retry_on_any(on, listed_by) || status_named(on, status);
 }
 
-/* Each kind stands here with the status, the code or the failure that it was made for; a listed 507 does not make every
- * failure of an application one to retry. */
+/* Each kind is listed here with the status, the code or the failure that it was made for; a listed 507 does not make
+ * every failure of an application one to retry. */
 uint32_t becalm_retry_on_outcomes(const struct becalm_retry_on *on)
 {
     const struct {

@@ -4,8 +4,8 @@
 #include "status_internal.h"
 #include "text_internal.h"
 
-/* The tokens that list a failure without an answer. 5xx is among them each time, because that is what it means in
- * Envoy: a 5xx, or nothing at all. */
+/* The tokens that list a failure without an answer. 5xx is always among them, because in Envoy it means
+ * a 5xx or no answer at all. */
 static unsigned failure_tokens(enum becalm_http_failure failure)
 {
     switch (failure) {
@@ -80,8 +80,8 @@ static enum becalm_outcome_kind status_kind(uint32_t status, bool listed)
         break;
     }
     if (status >= 400 && status < 500) {
-        /* Whoever lists a 404 knows that it will change. RATE_LIMITED is retried like other answers and blames neither
-         * the host nor the service for it. */
+        /* A policy that lists a 404 expects that it will change. RATE_LIMITED is retried like other answers and blames
+         * neither the host nor the service for it. */
         return listed ? BECALM_OUTCOME_RATE_LIMITED : BECALM_OUTCOME_PERMANENT;
     }
     return BECALM_OUTCOME_FAILED; /* also for numbers that are no status: RFC 9110, 15 */
@@ -110,8 +110,8 @@ static enum becalm_mark_kind answer_mark(const struct becalm_http_answer *answer
     return mark;
 }
 
-/* An error without a gRPC status comes from a proxy in between. One with grpc-status 0 contradicts itself, and is
- * rather a host that forgot to say BECALM_GRPC_NONE: the error is believed. */
+/* An error without a gRPC status comes from a proxy in between. An error with grpc-status 0 contradicts itself;
+ * more likely the driver forgot to set BECALM_GRPC_NONE: the error counts. */
 static bool answer_is_grpc(const struct becalm_http_answer *answer)
 {
     return answer->grpc_status != BECALM_GRPC_NONE &&

@@ -2,7 +2,7 @@
 #ifndef BECALM_HTTP_STATUS_INTERNAL_H
 #define BECALM_HTTP_STATUS_INTERNAL_H
 
-/* What the files about statuses, gRPC codes and retryOn know of each other. */
+/* Functions that the files about statuses, gRPC codes and retryOn share. */
 
 #include <becalm/http.h>
 

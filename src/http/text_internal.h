@@ -2,8 +2,9 @@
 #ifndef BECALM_HTTP_TEXT_INTERNAL_H
 #define BECALM_HTTP_TEXT_INTERNAL_H
 
-/* Reading text from its front, byte by byte and without a locale: a take eats what it found, and leaves the text alone
- * if it found nothing. Bytes are compared one at a time because an absent text is a NULL, which memcmp() may not see.
+/* Reading text from its front, byte by byte and without a locale: a take function consumes the part that it found, and
+ * leaves the text unchanged if it found none. Bytes are compared one at a time because an absent text is NULL, which
+ * memcmp() does not allow.
  */
 
 #include <becalm/http.h>
@@ -92,7 +93,7 @@ static inline bool text_is_word(struct becalm_text text, const char *word)
     return text_take_word(&text, word) && text_ended(text);
 }
 
-/* A Content-Type is of this type, whatever its parameters are. */
+/* Is a Content-Type of this type, with any parameters? */
 static inline bool text_is_media_type(struct becalm_text text, const char *type)
 {
     const char *end = text.length == 0 ? NULL : memchr(text.at, ';', text.length);

@@ -2,7 +2,7 @@
 #ifndef BECALM_HTTP_URL_H
 #define BECALM_HTTP_URL_H
 
-/* What a URL says about where a request belongs: its host and its path, as libcurl would read them. */
+/* The parts of a URL that decide which target a request belongs to: its host and its path, as libcurl reads them. */
 
 #include <becalm/http.h>
 
@@ -13,7 +13,7 @@ struct becalm__url {
     bool http;               /* or https: other protocols belong to no service */
 };
 
-/* Takes any bytes, and changes nothing: the texts lie in `text`, or are constants. */
+/* Accepts any bytes, and changes nothing: the results point into `text`, or are constants. */
 struct becalm__url becalm__url_split(struct becalm_text text);
 
 #endif

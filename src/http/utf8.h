@@ -2,12 +2,12 @@
 #ifndef BECALM_HTTP_UTF8_H
 #define BECALM_HTTP_UTF8_H
 
-/* UTF-8, as whoever writes other people's text has to know it. */
+/* UTF-8, for code that writes text of clients, hosts or files. */
 
 #include <stddef.h>
 
 /* The length of the UTF-8 sequence at `text`, which has `left` bytes and at least one; 0 if there is none: overlong
- * forms, surrogates and what lies beyond U+10FFFF are none. A zero byte continues nothing, so with a zero-terminated
+ * forms, surrogates and values beyond U+10FFFF are none. A zero byte continues nothing, so with a zero-terminated
  * text `left` may be 4. */
 static inline size_t utf8_length(const char *text, size_t left)
 {

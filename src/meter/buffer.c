@@ -98,7 +98,7 @@ static bool is_tricky(uint32_t code)
            (code >= 0x2066 && code <= 0x2069);
 }
 
-/* One character as it stands in a JSON string, at most 6 bytes into `out`; returns how many. *used is how many bytes of
+/* One character as a JSON string has it, at most 6 bytes into `out`; returns how many. *used is how many bytes of
  * the text it was. */
 static size_t json_character(struct becalm_text text, char out[6], size_t *used)
 {
@@ -164,7 +164,7 @@ void buffer_json_text(struct buffer *b, struct becalm_text text, size_t room)
     buffer_chars(b, "\"");
 }
 
-/* What stands before a member: nothing in a fresh object or array, else a comma; then the key. */
+/* Writes the separator before a member: nothing in a new object or array, else a comma; then the key. */
 static void json_before(struct buffer *b, const char *key)
 {
     char last = b->length == 0 ? '[' : b->at[b->length - 1];

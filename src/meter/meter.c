@@ -79,11 +79,11 @@ static enum meter_result result_of(const struct becalm_record *record)
         return METER_FIRST_ATTEMPT; /* also where a hedge was sent in vain */
     }
     const struct becalm_record_attempt *last = becalm_record_last(record);
-    bool tls = record->reason == BECALM_WHY_PERMANENT && !is_answered(last); /* permanent, but nobody answered */
+    bool tls = record->reason == BECALM_WHY_PERMANENT && !is_answered(last); /* permanent, but without an answer */
     return tls ? METER_FAILED : METER_AFTER_RETRY;
 }
 
-/* Was there a retry to be made that what is left did not allow? */
+/* Was a retry due that the remaining attempts, budget or time did not allow? */
 static bool is_overflow(const struct becalm_record *record)
 {
     const struct becalm_record_attempt *last = record->reason == BECALM_WHY_OK ? NULL : becalm_record_last(record);
@@ -164,7 +164,7 @@ void meter_call(struct meter *meter, const struct becalm_record *record)
     meter_observe(&meter->duration, duration_of(record));
 }
 
-/* Release: who sees one of these words, or the even turn, sees the odd turn before it. */
+/* Release: a reader that sees one of these words, or the even turn, also sees the odd turn before it. */
 static void put_word(meter_count *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
@@ -175,7 +175,7 @@ void meter_exemplar(struct meter *meter, const struct becalm_record *record, uin
 {
     becalm_ns took = duration_of(record);
     struct meter_exemplar *exemplar = &meter->exemplar[bucket_of(took)];
-    uint32_t turn = atomic_load_explicit(&exemplar->turn, memory_order_relaxed); /* nobody else writes it */
+    uint32_t turn = atomic_load_explicit(&exemplar->turn, memory_order_relaxed); /* only this thread writes it */
     uint64_t words[METER_TRACE_WORDS];
     memcpy(words, trace_id, sizeof words);
     atomic_store_explicit(&exemplar->turn, turn + 1, memory_order_relaxed);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <strings.h>
 
-/* ---- what a target has counted ---- */
+/* ---- the counters of a target ---- */
 
 static uint64_t total(const struct metrics_target *t, size_t offset)
 {
@@ -26,8 +26,8 @@ static void target_sample(struct metrics_text *w, const struct metrics_target *t
     }
 }
 
-/* Counts with one label more. What a series counts for the first time is lost to rate() if it was not there before; so
- * those that alerts look at are there from the start: `always` has their bits. */
+/* Counters with one more label. rate() misses the first count of a series that did not exist before, so the series
+ * that alerts use exist from the start: `always` has their bits. */
 struct labelled_family {
     const char *name;
     const char *help;
@@ -108,7 +108,7 @@ static void write_labelled(struct metrics_text *w, const struct metrics *m, cons
     }
 }
 
-/* What faults on order have hit. */
+/* The calls that injected faults have hit. */
 static void write_faults(struct metrics_text *w, const struct metrics *m)
 {
     metrics_family(w, "becalm_faults_injected_total", "counter", "Attempts and calls that a fault on order has hit.");
@@ -134,7 +134,7 @@ static void write_plain(struct metrics_text *w, const struct metrics *m, const c
     }
 }
 
-/* What was spoken with one side: with clients by requests as they arrive, with hosts by attempts as they are sent. */
+/* The protocols of one side: of clients by requests that arrive, of hosts by attempts that are sent. */
 static void write_spoken(struct metrics_text *w, const struct metrics_target *t, const char *side, size_t offset)
 {
     for (uint32_t i = 0; i < METER_PROTOCOL_COUNT; i++) {
@@ -165,7 +165,7 @@ static void write_arrivals(struct metrics_text *w, const struct metrics *m)
         target_sample(w, &m->target[i], "");
         metrics_number(w, meter_arrivals(m->target[i].meters, m->target[i].meter_count));
     }
-    if (m->gateway != NULL) { /* libcurl knows what it speaks */
+    if (m->gateway != NULL) { /* with libcurl only libcurl knows the protocol */
         write_protocols(w, m);
     }
 }
@@ -309,7 +309,7 @@ static void write_histogram(struct metrics_text *w, const struct metrics *m, con
     metrics_family(w, name, "histogram", help);
     for (uint32_t i = 0; i < m->target_count; i++) {
         const struct metrics_target *t = &m->target[i];
-        uint64_t sum = 0; /* buckets hold what is below them too */
+        uint64_t sum = 0; /* a bucket includes all counts below it */
         for (uint32_t k = 0; k < METER_BUCKETS; k++) {
             sum += total(t, offset + offsetof(struct meter_histogram, bucket[k]));
             target_sample(w, t, "_bucket");
@@ -327,7 +327,7 @@ static void write_histogram(struct metrics_text *w, const struct metrics *m, con
     }
 }
 
-/* ---- what the engine's objects say ---- */
+/* ---- the state of the engine's objects ---- */
 
 enum part {
     PART_BUDGET,

@@ -23,7 +23,7 @@ static void write_exchanges(struct metrics_text *w, const struct metrics_redis *
     }
 }
 
-/* What has not happened has no row. */
+/* A count of 0 has no row. */
 static void write_errors(struct metrics_text *w, const struct metrics_redis *redis, uint32_t count)
 {
     metrics_family(w, "becalm_redis_errors_total", "counter",

@@ -27,7 +27,7 @@ struct tls_name {
     uint32_t certificate;
 };
 
-/* A file of the policy, read once: what is compared with before is what is used. */
+/* A file of the policy, read once: the same bytes are compared with the old context and used. */
 struct text {
     const struct becalm_file *file;
     char *at; /* NULL: there is none */
@@ -96,7 +96,7 @@ static struct text read_file(struct loading *loading, const struct becalm_file *
     return text;
 }
 
-/* Never asks at a terminal. */
+/* Never asks for a passphrase at a terminal. */
 static int no_passphrase(char *buffer, int size, int writes, void *data)
 {
     (void)buffer;
@@ -167,7 +167,7 @@ static bool name_add(void *data, enum tls_name_kind kind, struct becalm_text nam
     struct naming *naming = data;
     struct tls_context *context = naming->context;
     if (kind == TLS_NAME_URI) {
-        return false; /* nobody asks for a server by it */
+        return false; /* no client can ask for a server by this name */
     }
     struct tls_name *larger = realloc(context->name, (context->name_count + 1) * sizeof *larger);
     context->name = larger == NULL ? context->name : larger;
@@ -188,7 +188,7 @@ static bool names_add(struct tls_context *context, const X509 *x509, uint32_t ce
     return !naming.failed;
 }
 
-/* The certificates of a file: the first is ours, the others lead to who signed it. */
+/* The certificates of a file: first the gateway's own, then the chain to its CA. */
 static bool use_chain(struct loading *loading, SSL_CTX *ctx, const struct text *text, X509 **own)
 {
     BIO *bio = BIO_new_mem_buf(text->at, (int)text->length);
@@ -263,7 +263,7 @@ static bool use_certificate(struct loading *loading, struct tls_context *context
     return fine && !loading->failed;
 }
 
-/* Whom to believe. NULL: said so, or no memory. */
+/* The CAs to trust. NULL: an error, which is reported, or no memory. */
 static X509_STORE *store_of(struct loading *loading, const struct text *text, STACK_OF(X509_NAME) * names)
 {
     X509_STORE *store = X509_STORE_new();
@@ -340,7 +340,7 @@ void tls_context_drop(struct tls_context *context)
     free(context);
 }
 
-/* What both sides have. TLS 1.2 with forward secrecy and authenticated encryption only; no renegotiation, no
+/* The settings of both sides. TLS 1.2 with forward secrecy and authenticated encryption only; no renegotiation, no
  * compression; early data is off unless a caller switches it on. */
 static SSL_CTX *ssl_ctx_make(const SSL_METHOD *method, enum becalm_tls_version least)
 {
@@ -352,7 +352,7 @@ static SSL_CTX *ssl_ctx_make(const SSL_METHOD *method, enum becalm_tls_version l
     SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20");
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* an idle connection has no buffers */
-    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);    /* who reads counts the records that are not for them */
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);    /* the reader counts records without data */
     SSL_CTX_set_read_ahead(ctx, 0);
     return ctx;
 }
@@ -390,7 +390,7 @@ static const char *rootless(const char *name, char room[256])
     return room;
 }
 
-/* The certificate for a name: the exact name, then "*." and what is behind its first dot; NO_CERTIFICATE: none has it.
+/* The certificate for a name: the exact name, then "*." and the text after its first dot; NO_CERTIFICATE: none has it.
  */
 #define NO_CERTIFICATE UINT32_MAX
 static uint32_t certificate_for(const struct tls_context *context, const char *name)
@@ -426,7 +426,7 @@ static int choose_certificate(SSL *ssl, int *alert, void *data)
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A client that says what it speaks, and nothing that we do, is told so. */
+/* A client whose ALPN protocols do not include one of the listener's gets an alert. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *length, const unsigned char *offered,
                            unsigned offered_length, void *data)
 {
@@ -692,7 +692,7 @@ static struct tls_context *client_make(struct loading *loading, const struct bec
     SSL_CTX *ctx = context->ssl_ctx[0] = ssl_ctx_make(TLS_client_method(), BECALM_TLS_1_2);
     bool fine = ctx != NULL;
     if (fine) {
-        /* The latest session is kept by who makes the connections. */
+        /* The code that makes the connections keeps the latest session. */
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
         SSL_CTX_sess_set_new_cb(ctx, new_session);
         fine = use_ca(loading, context, tls, ca);

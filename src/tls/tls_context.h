@@ -22,9 +22,9 @@ struct tls_expiry {
 
 struct tls_context {
     BECALM_ATOMIC(uint32_t) users;
-    unsigned char mark[32]; /* of the settings and of what the files say: equal ones are the same context */
+    unsigned char mark[32]; /* hash of the settings and the files: equal hashes are the same context */
     bool server;
-    bool strict_sni;             /* a server: who asks for no name of a certificate is turned away */
+    bool strict_sni;             /* a server: a client that asks for no certificate's name is refused */
     bool verifies;               /* the peer's certificate */
     uint32_t count;              /* of certificates; the first is for names that none has */
     struct ssl_ctx_st **ssl_ctx; /* one for each certificate; of calls to hosts: one */
@@ -33,12 +33,12 @@ struct tls_context {
     struct tls_name *name; /* of all certificates */
     uint32_t name_count;
     struct tls_tickets *tickets; /* of a listener */
-    unsigned char alpn[16];      /* what is spoken, in the order of preference */
+    unsigned char alpn[16];      /* the protocols, in the order of preference */
     unsigned alpn_length;
 };
 
-/* What contexts are made for: the policy's name for diagnostics, and the contexts before, which are used again where
- * nothing has changed. */
+/* The input for new contexts: the policy's name for diagnostics, and the old contexts, which are reused if nothing has
+ * changed. */
 struct tls_plan {
     const char *policy;
     struct tls_context *before;  /* NULL: none */
@@ -54,8 +54,8 @@ struct tls_context *tls_context_client(const struct tls_plan *, const struct bec
 struct tls_context *tls_context_use(struct tls_context *);
 void tls_context_drop(struct tls_context *); /* any thread */
 
-/* What every connection to a host has as SSL_get_app_data(): who is told of a session that can be resumed, and owns it
- * from then on. */
+/* The SSL_get_app_data() of every connection to a host: the receiver of a session that can be resumed, which owns the
+ * session from then on. */
 struct tls_link {
     void (*session)(struct tls_link *, struct ssl_session_st *);
 };

@@ -145,7 +145,7 @@ bool tls_set_has(const struct tls_set *set, enum tls_side side)
     BECALM_UNREACHABLE();
 }
 
-/* What has been collected so far. */
+/* The contexts collected so far. */
 struct collection {
     struct tls_expiry *at;
     uint32_t size;

@@ -16,11 +16,11 @@ struct tls_set {
     struct tls_context *admin;
 };
 
-/* For what a set is made. */
+/* The input for a new set. */
 struct tls_set_plan {
     const struct becalm_config *config;
-    const struct tls_set *before; /* the one that is replaced; NULL: none */
-    struct tls_tickets *tickets;  /* NULL: for who only checks */
+    const struct tls_set *before; /* the set that is replaced; NULL: none */
+    struct tls_tickets *tickets;  /* NULL: the set is only for a check */
     bool starts;                  /* see struct tls_plan */
 };
 

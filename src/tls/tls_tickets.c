@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct key) == KEY_BYTES, "a key is a line of the file");
 struct tls_tickets {
     BECALM_ATOMIC(uint32_t) users;
     pthread_mutex_t lock;
-    bool random;       /* a new one comes every hour */
+    bool random;       /* there is a new key every hour */
     becalm_ns made_at; /* the first one */
     becalm_ns ahead;   /* of the clock, in tests */
     uint32_t count;

@@ -2,9 +2,9 @@
 #ifndef BECALM_TLS_TLS_TICKETS_H
 #define BECALM_TLS_TLS_TICKETS_H
 
-/* The keys that session tickets are sealed with. All listeners, workers and reloads share one set, so that a client
- * resumes its session wherever it comes back: random keys, of which the newest seals, the two before it still open, and
- * a new one comes every hour; or those of a file, for replicas. */
+/* The keys that encrypt session tickets. All listeners, workers and reloads share one set, so that a client can resume
+ * its session at any of them. Either random keys: the newest encrypts, it and the two before it decrypt, and there is a
+ * new one every hour. Or the keys of a file, for replicas. */
 
 #include <becalm/config.h>
 
@@ -16,14 +16,14 @@ struct evp_mac_ctx_st;
 
 /* Random keys. NULL: no memory, or no randomness. */
 struct tls_tickets *tls_tickets_random(void);
-/* Those of a file's text: a line for each, 80 bytes in base64, as `openssl rand -base64 -A 80` or so writes it. The
- * first seals, all open. NULL: no memory, or *why says what is wrong. */
+/* The keys of a file's text: one per line, 80 bytes in base64, as `openssl rand -base64 -A 80` writes it. The first
+ * encrypts, all decrypt. NULL: no memory, or *why has the error. */
 struct tls_tickets *tls_tickets_parse(const char *text, size_t length, const char **why);
 
 struct tls_tickets *tls_tickets_use(struct tls_tickets *);
 void tls_tickets_drop(struct tls_tickets *); /* any thread */
 
-/* What OpenSSL asks for when it seals or opens a ticket: as the callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(). */
+/* OpenSSL calls this when it encrypts or decrypts a ticket: the callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(). */
 int tls_tickets_key(struct tls_tickets *, unsigned char name[16], unsigned char *iv, struct evp_cipher_ctx_st *,
                     struct evp_mac_ctx_st *, bool seals);
 
