@@ -96,7 +96,7 @@ static size_t option_count(const struct cli_command *command)
     return count;
 }
 
-/* ---- what is said about mistakes ---- */
+/* ---- error messages ---- */
 
 static void complain(const struct cli_command *command, const char *format, va_list list)
 {
@@ -161,12 +161,12 @@ static int unknown_option(const struct cli_command *command, const char *name, s
     return cli_usage(command, "unknown option '--%.*s'; did you mean '--%s'?", (int)length, name, nearest);
 }
 
-/* ---- what was typed ---- */
+/* ---- arguments ---- */
 
 /* One command's arguments while they are read. */
 struct reader {
     const struct cli_command *command;
-    char **argv; /* what is left of it; ends with NULL */
+    char **argv; /* the arguments that are left; ends with NULL */
     struct cli_args args;
     const char **memory; /* CLI_OPTIONS_MAX lists and the words, `stride` pointers each, all NULL at first */
     size_t stride;
@@ -399,7 +399,7 @@ static bool reader_went_away(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-/* What could not be written is a failure, or a disk that is full would leave half a policy behind and exit 0. A reader
+/* A failed write is an error: otherwise a full disk would leave half a policy behind and exit 0. A reader
  * that went away has seen enough, and needs no message. */
 static int finish(int rc)
 {

@@ -5,7 +5,7 @@
 
 /* Completion for three shells, from the tables that the command line is parsed by. All three work alike: find the
  * command from the words before the cursor, then offer the value of the option before it, or options after a dash, or
- * else what the command takes: subcommands, files or words. */
+ * else the arguments of the command: subcommands, files or words. */
 
 typedef void each_fn(const struct cli_command *);
 
@@ -26,8 +26,8 @@ static void print_path(const struct cli_command *command)
     printf("%.*s", (int)length, path);
 }
 
-/* Text inside of single quotes, with a backslash before what is in `special`. bash and zsh leave the quotes to write
- * one; fish escapes it. */
+/* Text inside of single quotes, with a backslash before the characters in `special`. bash and zsh leave the quotes to
+ * write one; fish escapes it. */
 static void print_quoted(const char *text, const char *special, const char *quote)
 {
     for (; *text != '\0'; text++) {
@@ -191,7 +191,7 @@ static void zsh_function(const struct cli_command *command)
     }
 }
 
-/* What follows the second colon of a specification. */
+/* The part after the second colon of a specification. */
 static void zsh_action(enum cli_complete complete, const char *words)
 {
     switch (complete) {
@@ -235,7 +235,7 @@ static void zsh_option(const struct cli_option *o)
     puts("' \\");
 }
 
-/* A command with others below it: the first word chooses, and the rest is the chosen one's. */
+/* A command with subcommands: the first word chooses one, and the rest are its arguments. */
 static void zsh_parent(const struct cli_command *command)
 {
     const struct cli_command *child = NULL;

@@ -28,10 +28,10 @@
 
 struct show {
     struct cli_style style;
-    bool in_place; /* on a terminal: draws over what it drew */
+    bool in_place; /* on a terminal: draws over its earlier lines */
     bool silent;   /* --json */
     bool utf8;
-    bool explained; /* what the lines mean */
+    bool explained; /* the meaning of the lines was printed */
     bool warned;    /* that the machine is too busy */
     uint32_t drawn; /* lines */
 };
@@ -39,7 +39,7 @@ struct show {
 /* ---- figures of a lane ---- */
 
 struct figures_now {
-    uint32_t factor_milli; /* LANE_UNKNOWN, here and below: nobody knows */
+    uint32_t factor_milli; /* LANE_UNKNOWN, here and below: not known */
     uint32_t success_ppm;
     uint32_t calls; /* per second */
     uint32_t reach; /* the last service, per second */
@@ -95,7 +95,7 @@ static struct word per_second(uint32_t count)
     return word;
 }
 
-/* Nobody has been answered for a while: they wait, or there is nobody. */
+/* No client got an answer for a while: clients wait, or there are none. */
 static struct word success_word(const struct lane *lane, uint32_t ppm)
 {
     struct word word = word_of(lane->load.waiting > 0 ? "waiting" : "no calls");
@@ -138,7 +138,7 @@ static uint64_t seconds_of(uint32_t ticks)
 
 /* ---- sentences ---- */
 
-/* "back is dead", and what comes next if the script is being played. */
+/* "back is dead", and the next step if the script is being played. */
 static void tell_fault(const struct demo *demo, char *text, size_t size)
 {
     const char *name = lane_services[LANE_LAST].name;
@@ -227,7 +227,7 @@ static void tell_refusals(const struct lane *lane, char *text, size_t size)
 
 /* ---- in place, on a terminal ---- */
 
-/* What is drawn: whole lines, so that it is known how many there are before the first is written. */
+/* The picture as whole lines, so that their number is known before the first is written. */
 struct drawing {
     char line[LINES_MAX][LINE_MAX];
     uint32_t count;
@@ -245,7 +245,8 @@ static void line_pair(struct drawing *drawing, const char *name, struct word lef
              right.text);
 }
 
-/* Success of each tick as a row of blocks, or of digits where there are no blocks; a dot where nobody was answered. */
+/* Success of each tick as a row of blocks, or of digits where there are no blocks; a dot where no client got an answer.
+ */
 static void trend(const struct show *show, const struct lane *lane, char *text, size_t size)
 {
     static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -294,7 +295,7 @@ static void draw_rows(const struct show *show, struct drawing *drawing, const st
     }
 }
 
-/* False: the terminal is too small to draw over what was drawn, so nothing is. */
+/* False: the terminal is too small to draw over earlier lines, so nothing is drawn. */
 static bool draw(struct show *show, const struct demo *demo)
 {
     struct drawing drawing = {.count = 0};
@@ -310,7 +311,7 @@ static bool draw(struct show *show, const struct demo *demo)
     draw_figures(&drawing, demo);
     draw_rows(show, &drawing, demo);
     if (width <= DRAWN_WIDTH || height <= drawing.count) {
-        show->drawn = 0; /* what is above is history */
+        show->drawn = 0; /* the lines above stay */
         return false;
     }
     if (show->drawn > 0) {
@@ -495,7 +496,7 @@ static becalm_ns pauses_of(uint32_t faults)
     return (faults - 1) * DEMO_REST;
 }
 
-/* A storm by itself, so that who only looks sees one; what is left of --seconds is divided among its parts. */
+/* Plays a storm by itself, for users who only watch; the rest of --seconds is divided among its parts. */
 static struct demo_script script_of(const enum service_fault *faults, uint32_t count, bool headless, uint64_t seconds)
 {
     becalm_ns unit = seconds == 0 ? BECALM_S : (seconds * BECALM_S - pauses_of(count)) / (5 + 25 * count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* becalm diff: what a change of a policy does, in words: which services come, go or change, how many attempts and how
- * much time a call may take, which values are others, and what becomes of the worst case. It compares what is in force,
- * so a line that was moved, or that says what was the default already, is no difference. */
+ * much time a call may take, which values differ, and how the worst case changes. It compares the effective values,
+ * so a line that was moved, or that writes a default, is no difference. */
 #include "cli.h"
 
 #include <becalm/config.h>
@@ -145,7 +145,7 @@ static void tell_value(struct diff *d, const char *key, const char *before, cons
     }
 }
 
-/* What the rules make of one call. */
+/* The attempts and the time of one call under the rules. */
 struct bound {
     uint32_t attempts;
     becalm_ns deadline;
@@ -260,7 +260,7 @@ static void diff_place(struct diff *d, const struct told *told, bool *begun)
     for (uint32_t i = 0; i < schema_service.count; i++) {
         const struct schema_key *key = &schema_service.keys[i];
         if (strncmp(key->name, "match.", strlen("match.")) == 0) {
-            continue; /* told above, all of them */
+            continue; /* all of them were printed above */
         }
         for (int side = OLD; side <= NEW; side++) {
             value_write(key, told->of[side], text[side]);
@@ -409,7 +409,7 @@ static void diff_table(struct diff *d, bool *begun, const char *prefix, const st
     }
 }
 
-/* What the table of a listener's keys has no single value for. */
+/* The keys of a listener that have no single value in the table. */
 static void listener_write(const struct becalm_listener *listener, char certificates[LIST_BYTES],
                            char protocols[LIST_BYTES])
 {
@@ -546,7 +546,7 @@ static void diff_tell(struct diff *d)
     json_object_end(d->json);
 }
 
-/* A file, or the first of a policy in several: what `include` names comes with it. */
+/* A file, or the first of a policy in several files: the files in `include` are loaded with it. */
 static int side_load(struct diff *d, enum side side)
 {
     struct becalm_load_options options = {.shared_budgets = true, .substitute = true};

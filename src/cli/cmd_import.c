@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm import: other people's retry configuration as a policy on stdout, what has no equal on stderr. */
+/* becalm import: retry configuration of other systems as a policy on stdout; settings without an equal are reported on
+ * stderr. */
 #include "cli.h"
 #include "json.h"
 #include "policy/diag.h"
@@ -51,7 +52,7 @@ static bool policy_loads(const char *policy, struct becalm_diags *diags)
     return rc == 0;
 }
 
-#define LINES_MAX 12u /* of findings that are no errors; what repeats is one */
+#define LINES_MAX 12u /* of findings that are no errors; repeated ones are one line */
 
 /* Says the same as one before it, of another place? */
 static bool repeats(const struct becalm_diags *diags, uint32_t index)
@@ -75,7 +76,7 @@ static uint32_t times(const struct becalm_diags *diags, uint32_t index)
     return count;
 }
 
-/* Errors first, each of them; then warnings, then notes. Returns how many findings are told by the lines. */
+/* Errors first, each of them; then warnings, then notes. Returns how many findings the lines are about. */
 static uint32_t lines_print(const struct becalm_diags *diags)
 {
     uint32_t told = 0;
@@ -106,7 +107,7 @@ static void number_print(uint32_t number, const char *one, const char *many)
     fprintf(stderr, "%u %s", (unsigned)number, number == 1 ? one : many);
 }
 
-/* What was made, what of it differs, and how to get more of Becalm. */
+/* The summary: services and routes, differences, and how to use more of Becalm's defaults. */
 static void summary_print(const struct import_counts *counts, const struct becalm_diags *diags)
 {
     number_print(counts->services, "service, ", "services, ");
@@ -172,7 +173,7 @@ static bool looks_like_a_dialect(const char *word)
     return strpbrk(word, "./") == NULL && strcmp(word, "-") != 0 && access(word, F_OK) != 0;
 }
 
-/* "istio, grpc, ...": for who does not know what there is. */
+/* "istio, grpc, ...": the list of dialects for an error message. */
 static void dialects_write(char *text, size_t size)
 {
     size_t used = 0;

@@ -50,7 +50,7 @@ static void put(struct text *text, const char *more)
     text->used += length; /* at or above the size: it did not fit */
 }
 
-/* In quotes, whatever is in it. */
+/* Writes a text in quotes, with all characters escaped as needed. */
 static void put_quoted(struct text *text, const char *word, size_t length)
 {
     put(text, "\"");
@@ -104,7 +104,7 @@ static bool policy_write(struct init *init)
     return text.used < text.size;
 }
 
-/* The loader's first objection to what has been answered so far. NULL: it has none. */
+/* The loader's first error in the policy of the answers so far. NULL: none. */
 static const char *objection(struct init *init, struct becalm_diags *diags)
 {
     struct becalm_config *config = NULL;
@@ -129,7 +129,7 @@ static bool read_line(char line[ANSWER_BYTES])
         return false;
     }
     size_t length = strcspn(line, "\n");
-    if (line[length] == '\0') { /* too long: what is left of it is no answer to the next question */
+    if (line[length] == '\0') { /* too long: the rest of the line must not answer the next question */
         for (int c = getchar(); c != '\n' && c != EOF;) {
             c = getchar();
         }
@@ -162,7 +162,7 @@ static int ask(struct init *init, enum question question, struct becalm_diags *d
             (void)answer_fits(init, question, questions[question].fallback, diags);
         }
     }
-    return 0; /* the default stands already */
+    return 0; /* the default is set already */
 }
 
 static int answers_take(struct init *init, const struct cli_args *args, struct becalm_diags *diags)
@@ -225,7 +225,7 @@ static int init_run(const struct cli_command *command, const struct cli_args *ar
     if (args->word_count > 1) {
         return cli_usage(command, "one FILE at most");
     }
-    FILE *there = force ? NULL : fopen(path, "r"); /* nobody wants to answer three questions for nothing */
+    FILE *there = force ? NULL : fopen(path, "r"); /* refuse before the questions, not after */
     if (there != NULL) {
         (void)fclose(there);
         return cli_fail(command, "%s is there already; --force writes over it", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm proxy: runs the gateway, and passes on what signals and a changed file ask of it. */
+/* becalm proxy: runs the gateway, and reloads or drains it after a signal or a change of the file. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "gateway/confine.h"
@@ -59,7 +59,7 @@ struct watched {
     int fd; /* its directory's changes, and those of the directories of files that it names */
     char *text;
     size_t length;
-    uint64_t named; /* a sum of what the files say that it names: certificates, and its parts */
+    uint64_t named; /* a hash of the files that the policy names: certificates, and its parts */
 };
 
 static void watched_open(struct watched *file, const char *path)
@@ -106,7 +106,7 @@ static void sum_file(const struct becalm_file *named, void *data)
     }
 }
 
-/* A file, or a folder, whose files may become more or fewer. */
+/* A file, or a folder, to which files may be added or removed. */
 static void sum_part(struct watched *file, const char *part)
 {
     char inside[4096];
@@ -149,7 +149,7 @@ static bool changed(struct watched *file)
     return differs;
 }
 
-/* A reload is over. The manager was told that one had begun only if it asked for it by HUP. */
+/* A reload is over. The service manager got RELOADING only if it requested the reload by HUP. */
 static void tell_reload(struct gateway *gateway, uint64_t *waited_for)
 {
     char status[1100];
@@ -161,14 +161,14 @@ static void tell_reload(struct gateway *gateway, uint64_t *waited_for)
     *waited_for = answered ? 0 : *waited_for;
 }
 
-/* Returns when the gateway has been told to end. */
+/* Returns when the gateway has got the order to end. */
 static void serve(struct gateway *gateway, struct watched *file, int signals)
 {
     becalm_ns watchdog = notify_watchdog();
     uint64_t waited_for = 0; /* the reload that the service manager is waiting for; 0: none */
     bool settling = false;
     bool ending = false;
-    bool told = false; /* that nobody waits for USR2 */
+    bool told = false; /* USR2 without an effect was reported */
     for (;;) {
         struct pollfd fds[4] = {
             {.fd = signals, .events = POLLIN},
@@ -186,7 +186,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
         }
         if ((fds[3].revents & POLLIN) != 0) {
             tell_reload(gateway, &waited_for);
-            if (named_changed(file, gateway)) { /* the policy names others, or they changed meanwhile */
+            if (named_changed(file, gateway)) { /* other files, or they have changed */
                 gateway_order_reload(gateway);
             }
         }
@@ -219,7 +219,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
                 fprintf(stderr, "becalm proxy: SIGUSR2 asks for nothing here: HUP reloads, TERM drains and ends\n");
             }
             told = true;
-        } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for those who log to files: we write to descriptors */
+        } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for programs with log files */
             if (!ending && signal.ssi_signo == SIGINT && isatty(STDERR_FILENO)) {
                 fprintf(stderr, "becalm proxy: draining; press Ctrl-C again to end at once\n");
             }
@@ -238,7 +238,7 @@ static int block_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGUSR2); /* others reload or are replaced by it: a gateway must not end without a drain */
+    sigaddset(&set, SIGUSR2); /* its default would end the gateway without a drain */
     signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
         return -1;
@@ -282,7 +282,7 @@ static void greet(const struct gateway *gateway, bool quiet)
     }
 }
 
-/* Nothing in the policy is wrong, but there is no gateway: says what the machine refused. */
+/* The policy is valid, but the gateway could not start: reports the system's error. */
 static int tell_cause(const struct cli_command *command, int rc, int cause)
 {
     if (cause == EMFILE || cause == ENFILE) {

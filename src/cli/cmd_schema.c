@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm schema: what may stand in a policy, as a JSON Schema for editors and pipelines. It is made of the tables that
- * the loader reads a policy by (policy/schema.h), so that it knows every key and no other. Draft 7 is what editors
- * know. What a schema can't say (the range of a duration, what contradicts what) is left to `becalm check`. */
+/* becalm schema: the keys of a policy, as a JSON Schema for editors and pipelines. It is made from the tables that the
+ * loader uses (policy/schema.h), so it has every key and no other. Editors support draft 7. Rules that a schema can't
+ * express (the range of a duration, keys that contradict each other) are left to `becalm check`. */
 #include "cli.h"
 
 #include <becalm/config.h>
@@ -35,7 +35,7 @@ static const char statuses_pattern[] = "^([1-5][0-9]{2}(-[1-5][0-9]{2})?|[1-5]xx
 static const char quantile_pattern[] = "^p[0-9]{1,2}(\\.[0-9]+)?$";
 static const char upper_code_pattern[] = "^[A-Za-z_-]+$"; /* gRPC's codes, in any case */
 
-/* What an explained default is looked up by. */
+/* The key by which an explained default is looked up. */
 struct built_in {
     const char *key;
     char value[SENTENCE_BYTES];
@@ -52,7 +52,7 @@ static void built_in_find(const char *key, const char *value, struct becalm_orig
     }
 }
 
-/* The sentence of a key, its range where a schema has no words for one, and what it is if nobody writes it. */
+/* The sentence of a key, its range if a schema can't express it, and its default. */
 static void description(struct json *json, const struct schema_key *key, const struct becalm_rules *defaults)
 {
     char text[2 * SENTENCE_BYTES];
@@ -180,7 +180,7 @@ static void list(struct json *json, const struct schema_key *key, uint64_t least
     json_object_end(json);
 }
 
-/* What one item of a key's list may be: alternatives of anyOf. */
+/* The types of one item of a key's list: alternatives of anyOf. */
 static void item(struct json *json, const struct schema_key *key)
 {
     if (key->type == TYPE_RETRY_ON || key->type == TYPE_NON_FATAL) {
@@ -267,7 +267,7 @@ static void one_header(struct json *json)
     json_object_end(json);
 }
 
-/* What a key may be: alternatives of anyOf. */
+/* The types of a key's value: alternatives of anyOf. */
 static void alternatives(struct json *json, const struct schema_key *key)
 {
     switch (key->type) {
@@ -428,7 +428,7 @@ static void properties(struct json *json, const struct schema *schema, const cha
     }
 }
 
-/* The keys of the rules again, in a service or an endpoint: told once, in `defaults`. */
+/* The keys of the rules again, in a service or an endpoint: described once, in `defaults`. */
 static void rules_again(struct json *json)
 {
     for (uint32_t i = 0; i < schema_rules.count; i++) {
@@ -566,7 +566,7 @@ static int schema_run(const struct cli_command *command, const struct cli_args *
     struct becalm_config *config = NULL;
     struct becalm_diags *diags = calloc(1, sizeof *diags);
     (void)args;
-    /* An empty policy knows what its rules are if nobody writes them. */
+    /* An empty policy has the default of every rule. */
     if (diags == NULL || becalm_config_parse(&config, "", "{}", 2, NULL, diags) != 0) {
         free(diags);
         return cli_fail(command, "there is not enough memory");

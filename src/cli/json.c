@@ -64,7 +64,7 @@ static void string(FILE *out, const char *value)
     putc('"', out);
 }
 
-/* What stands before every value: a comma after the one before, a line of its own, the key. */
+/* Writes the text before every value: a comma after the previous one, a new line, the key. */
 static void before(struct json *json, const char *key)
 {
     BECALM_ASSERT(json->depth > 0 || (json->first && key == NULL));

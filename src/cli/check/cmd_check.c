@@ -20,7 +20,7 @@
 #include "tls/tls_set.h"
 
 #define WIDTH           80
-#define TABLE_ROWS      20 /* the worst ones; --json has all */
+#define TABLE_ROWS      20 /* the worst services; --json has all */
 #define NAME_WIDTH      24
 #define UNWRITTEN_NAMES 5  /* services that one line names; --json tells of all */
 #define WHERE_AT        56 /* --explain: the column of "file:line" */
@@ -56,7 +56,7 @@ static const char *message_half(const char *message)
     return NULL;
 }
 
-/* A diagnostic says what is wrong, and after a semicolon what would be right. Most have both. */
+/* A diagnostic has the error and, after a semicolon, the correction. Most have both. */
 static void finding_from_diag(struct lint_finding *finding, const struct becalm_diag *diag, uint32_t order)
 {
     const char *half = message_half(diag->message);
@@ -99,7 +99,7 @@ static int input_load(struct becalm_config **config, const struct becalm_load_op
     return rc;
 }
 
-/* The certificates and keys that it names: whether they can be read, fit and are valid. */
+/* Checks the certificates and keys of the policy: whether they can be read, belong together and are valid. */
 static int certificates_check(const struct becalm_config *config, struct becalm_diags *diags)
 {
     struct tls_set *set = NULL;
@@ -109,7 +109,7 @@ static int certificates_check(const struct becalm_config *config, struct becalm_
     return rc;
 }
 
-/* Loads all files. False: no memory. What is wrong with them is in the report. */
+/* Loads all files. False: no memory. Errors in the files are in the report. */
 static bool files_load(struct check *c)
 {
     struct becalm_load_options options = {
@@ -155,10 +155,10 @@ static void findings_count(struct check *c)
         errors += !finding->silenced && finding->severity == BECALM_ERROR;
         warnings += !finding->silenced && finding->severity == BECALM_WARNING;
     }
-    /* The loader counts also what found no room in its list. */
+    /* The loader also counts errors beyond the room of its list. */
     c->errors = errors > c->errors ? errors : c->errors;
     c->warnings = warnings > c->warnings ? warnings : c->warnings;
-    c->errors += c->report.cut; /* what was not judged is not fine */
+    c->errors += c->report.cut; /* unchecked rules count as an error */
 }
 
 static void findings_print(const struct check *c)
@@ -313,7 +313,7 @@ static becalm_ns unwritten_of(const struct graph *graph, const struct graph_node
     return longest;
 }
 
-/* How long an attempt may take that nobody has said it of: so the table says where that is learned. */
+/* The learned attempt timeout of a service without a written one, which the table names. */
 static void unwritten_print(const struct graph *graph)
 {
     uint32_t count = 0;
@@ -470,7 +470,7 @@ static void all_json(const struct check *c)
 
 /* ---- --explain ---- */
 
-/* Whose policy is told. */
+/* The target whose policy is printed. */
 struct told {
     struct json *json; /* NULL: as text */
     const struct becalm_config *config;
@@ -635,7 +635,7 @@ static uint32_t explain_config(const struct becalm_config *config, const char *t
     return count;
 }
 
-/* The known service that is nearest to what was asked for; NULL. */
+/* The known service with the most similar name; NULL: none. */
 static const char *nearest_service(const struct check *c, const char *target)
 {
     const char **names = calloc(c->graph->node_count + (size_t)1, sizeof *names);

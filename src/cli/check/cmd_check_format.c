@@ -91,7 +91,7 @@ static void sarif_rule(struct json *json, const char *code)
     json_object_end(json);
 }
 
-/* A path as a relative or a file URI: what is not plain in one is escaped. */
+/* A path as a relative or a file URI, with reserved characters escaped. */
 static void sarif_uri(struct json *json, const char *file)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -233,7 +233,7 @@ static void junit_suite(const struct lint_report *report, const char *name, bool
     puts("  </testsuite>");
 }
 
-/* What is told of no file that was asked for: --set. */
+/* Findings that belong to no file of the command line: --set. */
 static bool is_of_a_file(const struct lint_finding *f, const char *const *files, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -72,7 +72,7 @@ static const struct becalm_match *fits(const struct asked *asked, const struct b
     return NULL;
 }
 
-/* What is told of one config. */
+/* The result for one config. */
 struct told {
     const struct asked *asked;
     const struct becalm_config *config;
@@ -213,7 +213,7 @@ static void told_json(const struct told *told, struct json *json)
 
 /* ---- the option ---- */
 
-/* Several requests may be asked about; each is told for each config. */
+/* Prints the route of one request in each config. */
 static int all_tell(const struct asked *asked, struct becalm_config *const *configs, uint32_t count, struct json *json)
 {
     int rc = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine gives a gateway. Where a setting can't be read there is no line: not every kernel has each. */
+/* The machine's limits for a gateway. A setting that can't be read has no line: not every kernel has all of them. */
 #define _GNU_SOURCE
 #include "doctor.h"
 
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTIONS   10000u /* what a policy says that says nothing */
+#define CONNECTIONS   10000u /* the default of maxConnections */
 #define OWN_FDS       64u    /* logs, wheels, listeners, the admin address */
 #define BACKLOG_LEAST 1024u
 #define PORTS_LEAST   10000u

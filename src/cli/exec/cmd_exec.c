@@ -18,7 +18,7 @@
 #define KEEP_MAX   (1u << 20) /* of input and of output, in bytes */
 #define KEEP_MOST  (1u << 30)
 
-/* ---- what is shared with other processes ---- */
+/* ---- state that processes share ---- */
 
 struct sharing {
     struct shared shared[EXEC_SHARED_MAX];
@@ -37,7 +37,7 @@ static const char *directory_asked_for(const struct cli_command *command, const 
     return named == NULL || named[0] == '\0' ? NULL : named;
 }
 
-/* What can't be shared can't be kept to: the command runs, but only once. */
+/* Without the shared file the budget can't be respected: the command runs, but only once. */
 static void not_shared(struct exec_options *options, const char *what, const char *name, const char *file,
                        const char *why)
 {
@@ -122,7 +122,7 @@ static void sharing_close(struct sharing *sharing)
 
 /* ---- options ---- */
 
-/* Unless it is told: every failure is retried, but not of a command that is not there, or whose reader has gone. */
+/* By default every failure is retried, except a command that does not exist, or whose reader has closed the pipe. */
 static int read_codes(struct exec_options *options, const struct exec_rules *rules, const struct cli_command *command,
                       const struct cli_args *args)
 {
@@ -252,13 +252,13 @@ static int write_report(const struct cli_command *command, const struct cli_args
         fine = ferror(out) == 0;
         fine = fclose(out) == 0 && fine;
     }
-    if (!fine) { /* what the command did matters more than the report of it */
+    if (!fine) { /* the command's own result matters more than the report */
         (void)cli_fail(command, "%s: %s", path, strerror(errno));
     }
     return report->code;
 }
 
-/* Whoever reads it, reads a whole one: node_exporter may come at any moment. */
+/* Written to a new file and renamed, because node_exporter may read at any moment. */
 static void write_textfile(const struct cli_command *command, const struct cli_args *args,
                            const struct exec_voice *voice, const struct exec_report *report)
 {
