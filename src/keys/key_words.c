@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "key_words.h"
 
 #include "redis/request.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PATIENCE_MOST (2 * BECALM_S)
@@ -39,12 +39,12 @@ bool key_hex_read(unsigned char id[STORE_ID], const char *text, size_t length)
 static bool name_add(struct redis_command *command, const char *fleet, const char *kind, const unsigned char *id)
 {
     char text[SCRIPT_FLEET_MAX + KEY_HEX + 24];
-    char hex[KEY_HEX] = "";
+    char *end = stpcpy(stpcpy(stpcpy(stpcpy(text, "becalm:{"), fleet), "}:"), kind);
     if (id != NULL) {
-        key_hex(hex, id);
+        key_hex(end, id);
+        end += KEY_HEX - 1;
     }
-    int length = snprintf(text, sizeof text, "becalm:{%s}:%s%s", fleet, kind, hex);
-    return redis_word(command, text, (size_t)length);
+    return redis_word(command, text, (size_t)(end - text));
 }
 
 becalm_ns key_patience(const struct keyring *ring)

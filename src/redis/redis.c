@@ -3,6 +3,7 @@
 #include "redis.h"
 
 #include "container.h"
+#include "unfilled.h"
 #include "wire/wire_tls.h"
 
 #include <becalm/backoff.h>
@@ -15,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_SIZE 4096u
-#define MOVES_MAX 3u /* at once, one after the other; then it is a failure like others */
+#define READ_SIZE  4096u
+#define HEAD_MOST  24u  /* bytes: a sign, 20 digits, the end of a line */
+#define WORD_SHORT 128u /* bytes: such a word is added at once */
+#define MOVES_MAX  3u   /* at once, one after the other; then it is a failure like others */
 
 /* What is said first. Its replies come in this order. */
 enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_ROLE, GREET_RUN, GREET_PING };
@@ -218,11 +221,35 @@ void redis_good(struct redis *redis)
 
 /* ------------------------------------------------------------------------------------------------------- writing */
 
+/* "$42\r\n". A call with a key waits while some fifty of these are written, and snprintf() would be half of it. Returns
+ * its length. */
+static size_t head_write(char head[HEAD_MOST], char kind, uint64_t number)
+{
+    char digits[HEAD_MOST];
+    size_t count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    head[0] = kind;
+    for (size_t i = 0; i < count; i++) {
+        head[1 + i] = digits[count - 1 - i];
+    }
+    head[count + 1] = '\r';
+    head[count + 2] = '\n';
+    return count + 3;
+}
+
 static bool word_add(struct bytes *out, const char *text, size_t length)
 {
-    char head[32];
-    int size = snprintf(head, sizeof head, "$%zu\r\n", length);
-    return bytes_add(out, head, (size_t)size) && bytes_add(out, text, length) && bytes_add(out, "\r\n", 2);
+    UNFILLED char word[HEAD_MOST + WORD_SHORT + 2];
+    size_t size = head_write(word, '$', length);
+    if (length > WORD_SHORT) {
+        return bytes_add(out, word, size) && bytes_add(out, text, length) && bytes_add(out, "\r\n", 2);
+    }
+    memcpy(word + size, text, length);
+    memcpy(word + size + length, "\r\n", 2);
+    return bytes_add(out, word, size + length + 2);
 }
 
 bool redis_word(struct redis_command *command, const char *text, size_t length)
@@ -233,8 +260,9 @@ bool redis_word(struct redis_command *command, const char *text, size_t length)
 
 bool redis_number(struct redis_command *command, uint64_t number)
 {
-    char text[24];
-    return redis_word(command, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, number));
+    char text[HEAD_MOST];
+    size_t length = head_write(text, ':', number);
+    return redis_word(command, text + 1, length - 3);
 }
 
 void redis_command_free(struct redis_command *command)
@@ -245,8 +273,8 @@ void redis_command_free(struct redis_command *command)
 /* A short command of our own. */
 static bool words_add(struct bytes *out, uint32_t count, const char *const *word)
 {
-    char head[16];
-    bool written = bytes_add(out, head, (size_t)snprintf(head, sizeof head, "*%u\r\n", count));
+    char head[HEAD_MOST];
+    bool written = bytes_add(out, head, head_write(head, '*', count));
     for (uint32_t i = 0; i < count; i++) {
         written = written && word_add(out, word[i], strlen(word[i]));
     }
@@ -265,14 +293,14 @@ static bool command_write(struct redis *redis, struct redis_command *command, st
 {
     static const char *const asking[] = {"ASKING"};
     const struct redis_script *script = command->script;
-    char head[16];
+    char head[HEAD_MOST];
     uint32_t count = command->count + (script == NULL ? 0 : 2);
     bool written = true;
     if (redis->asks) {
         command->ahead = 1;
         written = words_add(out, 1, asking);
     }
-    written = written && bytes_add(out, head, (size_t)snprintf(head, sizeof head, "*%u\r\n", count));
+    written = written && bytes_add(out, head, head_write(head, '*', count));
     if (script != NULL && command->whole) {
         written = written && word_add(out, "EVAL", 4) && word_add(out, script->text, script->length);
     } else if (script != NULL) {
