@@ -15,11 +15,10 @@
  * `struct store` is the interface. The store in memory answers at once; the store that several gateways share asks over
  * a network, so its answer may come later. */
 
+#include "key_hash.h"
+
 #include "meter/metrics.h"
 
-#include <becalm/http.h>
-
-#define STORE_HASH  32u /* SHA-256: two requests can't be made to collide on purpose */
 #define STORE_WHERE 96u
 #define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
 
@@ -39,14 +38,9 @@ struct store_key {
     bool once; /* enforced */
 };
 
-/* All hashes are keyed, so that a reader of a page or of a store can't guess the request from its hash. */
-struct store_secret {
-    unsigned char bytes[STORE_HASH];
-};
-
 /* The parts of a key. Texts may be absent, which is not the same as empty. */
 struct store_request {
-    const struct store_secret *secret;
+    struct key_hash *hash; /* by the secret */
     struct becalm_text service;
     struct becalm_text endpoint; /* absent: the service's own rules */
     struct becalm_text host;     /* that was asked */

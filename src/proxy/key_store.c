@@ -14,6 +14,7 @@ struct worker_keys {
     struct worker *worker;
     struct keyring *keyring;
     struct store *store;
+    struct key_hashes hashes;
 };
 
 /* A name is found in the snapshot, which has its addresses of now. Which of them is drawn, so that a dead one is not
@@ -40,6 +41,8 @@ static bool address_find(void *self, const char *host, union address_socket *soc
 static void keys_free(struct worker_keys *keys)
 {
     store_free(keys->store);
+    key_hash_free(keys->hashes.now);
+    key_hash_free(keys->hashes.older);
     keyring_drop(keys->keyring);
     free(keys);
 }
@@ -53,15 +56,16 @@ static struct worker_keys *keys_make(struct worker *worker, struct keyring *ring
     }
     keys->worker = worker;
     keys->keyring = keyring_use(ring);
+    keys->hashes.now = key_hash_make(&ring->secret);
+    keys->hashes.older = ring->has_older ? key_hash_make(&ring->older) : NULL;
     keys->store = store_redis_make(&(struct store_redis_options){.loop = &worker->loop,
                                                                  .keyring = ring,
                                                                  .local = worker->gateway->store,
                                                                  .tally = &worker->gateway->store_tally,
                                                                  .find = address_find,
                                                                  .self = keys});
-    if (keys->store == NULL) {
-        keyring_drop(ring);
-        free(keys);
+    if (keys->store == NULL || keys->hashes.now == NULL || (ring->has_older && keys->hashes.older == NULL)) {
+        keys_free(keys);
         return NULL;
     }
     return keys;
@@ -93,15 +97,19 @@ void key_store_follow(struct worker *worker)
     keys_forget(same || keys != NULL ? &worker->keys->next : &worker->keys);
 }
 
-struct store *key_store(struct worker *worker, struct key_secrets *secrets)
+struct store *key_store(struct worker *worker, struct key_hashes *hashes)
 {
     struct keyring *ring = worker->view->snapshot->keyring;
     if (ring == NULL) {
-        *secrets = (struct key_secrets){.now = &worker->gateway->store_secret};
-        return worker->gateway->store;
+        worker->key_hash = worker->key_hash == NULL ? key_hash_make(&worker->gateway->store_secret) : worker->key_hash;
+        *hashes = (struct key_hashes){.now = worker->key_hash};
+        return worker->key_hash == NULL ? NULL : worker->gateway->store;
     }
-    *secrets = (struct key_secrets){.now = &ring->secret, .older = ring->has_older ? &ring->older : NULL};
-    return worker->keys != NULL && worker->keys->keyring == ring ? worker->keys->store : NULL;
+    if (worker->keys == NULL || worker->keys->keyring != ring) {
+        return NULL;
+    }
+    *hashes = worker->keys->hashes;
+    return worker->keys->store;
 }
 
 void key_store_free(struct worker *worker)
@@ -111,4 +119,5 @@ void key_store_free(struct worker *worker)
         worker->keys = keys->next;
         keys_free(keys);
     }
+    key_hash_free(worker->key_hash);
 }

@@ -8,12 +8,13 @@
 #include "keys/store.h"
 #include "worker.h"
 
-/* The secrets for the hashes of the present snapshot's store. */
-struct key_secrets {
-    const struct store_secret *now;
-    const struct store_secret *older; /* NULL: there is none */
+/* The hashes of the present snapshot's store. */
+struct key_hashes {
+    struct key_hash *now;
+    struct key_hash *older; /* by the secret before. NULL: there is none */
 };
-struct store *key_store(struct worker *, struct key_secrets *);
+/* NULL: there was no memory for it. */
+struct store *key_store(struct worker *, struct key_hashes *);
 
 /* There is a new snapshot. */
 void key_store_follow(struct worker *);

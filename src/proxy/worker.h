@@ -129,7 +129,8 @@ struct worker {
     uint64_t request_ids;             /* the state from which request ids are drawn */
     struct forwarded_kept forwarded;  /* lines about clients, as they were last written */
     struct told_lines told[WORKER_TOLD];
-    struct worker_keys *keys; /* the store of its keys, and older ones in which keys are held; see key_store.h */
+    struct key_hash *key_hash; /* of keys in memory; NULL: none came yet */
+    struct worker_keys *keys;  /* the store of its keys, and older ones in which keys are held; see key_store.h */
     char date[30];
     int64_t date_second;
 };

@@ -19,13 +19,23 @@ static inline struct store *store_of(becalm_ns ttl, uint32_t entries, uint64_t b
     return store;
 }
 
+/* By a secret, of which the rest is zeroes. */
+static inline struct key_hash *hash_of(const char *secret)
+{
+    struct store_secret bytes = {{0}};
+    memcpy(bytes.bytes, secret, strlen(secret));
+    struct key_hash *hash = key_hash_make(&bytes);
+    assert_non_null(hash);
+    return hash;
+}
+
 /* Of somebody: a scope, and the peer that asks. */
 static inline struct store_key key_by(const char *scope, uint64_t peer, const char *key, const char *body)
 {
     struct store_key made;
     const struct becalm_text who = text(scope);
-    static const struct store_secret secret;
-    struct store_request request = {.secret = &secret,
+    struct key_hash *hash = hash_of("");
+    struct store_request request = {.hash = hash,
                                     .service = text("pay"),
                                     .endpoint = text("charge"),
                                     .host = text("a.test"),
@@ -37,6 +47,7 @@ static inline struct store_key key_by(const char *scope, uint64_t peer, const ch
                                     .path = text("/charge"),
                                     .body = text(body)};
     check_true(store_key_make(&made, &request));
+    key_hash_free(hash);
     return made;
 }
 

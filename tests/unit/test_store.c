@@ -88,11 +88,11 @@ static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void 
         {"t", "k", "k", NULL, NULL, "POST", "/", "b"},   {"t", NULL, "k", "a", "b", "POST", "/", "b"},
         {"t", NULL, "k", "ab", "", "POST", "/", "b"}};
     struct store_key keys[COUNT(rows)];
+    struct key_hash *hash = hash_of("");
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const *r = rows[i];
         const struct becalm_text scope[] = {text(r[3]), text(r[4])};
-        static const struct store_secret secret;
-        struct store_request request = {.secret = &secret,
+        struct store_request request = {.hash = hash,
                                         .service = text(r[0]),
                                         .endpoint = text(r[1]),
                                         .key = text(r[2]),
@@ -111,6 +111,7 @@ static void test_store__every_part_of_a_key_counts_and_absent_is_not_empty(void 
             check_true(i != 9 || j != 0 || (same_id && !same_payload));
         }
     }
+    key_hash_free(hash);
 }
 
 static void test_store__an_answer_lives_for_its_ttl_from_its_end(void **state)

@@ -24,8 +24,10 @@ static struct store_key key_number(unsigned number)
     struct store_key key;
     int length = snprintf(name, sizeof name, "key-%u", number);
     static const struct store_secret secret;
-    struct store_request request = {.secret = &secret, .key = {name, (size_t)length}};
-    bool made = store_key_make(&key, &request);
+    struct key_hash *hash = key_hash_make(&secret);
+    struct store_request request = {.hash = hash, .key = {name, (size_t)length}};
+    bool made = hash != NULL && store_key_make(&key, &request);
+    key_hash_free(hash);
     BECALM_ASSERT(made);
     return key;
 }

@@ -159,15 +159,15 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
 }
 
 /* False: no memory. */
-static bool key_make(const struct exchange *exchange, struct becalm_text key, const struct store_secret *secret,
+static bool key_make(const struct exchange *exchange, struct becalm_text key, struct key_hash *hash,
                      struct store_key *made)
 {
     const struct head *head = exchange->head;
     const struct snapshot_target *target = exchange->target;
-    struct key_scope scope;
+    UNFILLED struct key_scope scope;
     key_scope_read(&scope, target->rules->key_scope, exchange->host_name, head);
     return store_key_make(made, &(struct store_request){
-                                    .secret = secret,
+                                    .hash = hash,
                                     .service = text_of(target->service->name),
                                     .endpoint = text_of(target->endpoint == NULL ? NULL : target->endpoint->name),
                                     .host = scope.text[0],
@@ -213,14 +213,14 @@ static void key_told(struct store_ask *ask)
 static void key_ask(struct exchange *exchange, struct becalm_text key)
 {
     struct worker *worker = exchange->worker;
-    struct key_secrets secrets;
+    struct key_hashes hashes;
     UNFILLED struct store_key older;
-    exchange->store = key_store(worker, &secrets);
-    if (exchange->store == NULL || !key_make(exchange, key, secrets.now, &exchange->key) ||
-        (secrets.older != NULL && !key_make(exchange, key, secrets.older, &older))) {
+    exchange->store = key_store(worker, &hashes);
+    if (exchange->store == NULL || !key_make(exchange, key, hashes.now, &exchange->key) ||
+        (hashes.older != NULL && !key_make(exchange, key, hashes.older, &older))) {
         return;
     }
-    exchange->key.older = secrets.older == NULL ? NULL : &older;
+    exchange->key.older = hashes.older == NULL ? NULL : &older;
     (void)store_begin(exchange->store, &exchange->key, worker->loop.now, &exchange->ask);
     exchange->key.older = NULL;
 }
