@@ -31,35 +31,33 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held, era, count, record, guard = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
-local found = call('HMGET', era, 'r', 'u', 'n', 'd', 'c')
-local distrust = tonumber(found[2] or 0)
+local fence = what == 'begin' and ARGV[10] == '1'
+local found = fence and call('HMGET', era, 'r', 'u', 'c', 'n') or call('HMGET', era, 'r', 'u', 'c')
+local distrust = found[2] and tonumber(found[2]) or 0
 local known_run = found[1] and (run == '' or found[1] == run)
 local minute = 60000
-local ran_ahead = what == 'begin' and ARGV[9] == '2' and found[5] and now - found[5] >= minute
-
-local function write(state, owner, print, once, where, ttl)
-    call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
-    call('PEXPIRE', record, ttl)
-end
-
--- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
-local function begun()
-    if ARGV[10] ~= '1' then
-        return {'begun', 0}
-    end
-    local number = math.max(now, tonumber(found[3] or 0) + 1)
-    call('HSET', era, 'n', number)
-    return {'begun', number}
-end
+local ran_ahead = what == 'begin' and ARGV[9] == '2' and found[3] and now - found[3] >= minute
 
 local owner, print, once, ttl, where = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
 local life = (ttl or 0) > lease and ARGV[7] or ARGV[3] -- of a key that has begun; a text, as Redis wants it
 
+-- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
+local number = fence and math.max(now, (found[4] or 0) + 1) or 0
+
 -- A key that nobody has begun, in a store that trusts itself.
-if what == 'begin' and known_run and now >= distrust and not ran_ahead and not KEYS[6] and not call('HMGET', record, 's')[1]
+if what == 'begin' and known_run and now >= distrust and not ran_ahead and not KEYS[6] and call('HLEN', record) == 0
     and (once ~= '1' or call('SET', guard, record, 'PX', life, 'NX')) then
-    write('p', owner, print, once, where, life)
-    return begun()
+    call('HSET', record, 's', 'p', 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
+    call('PEXPIRE', record, life)
+    if fence then
+        call('HSET', era, 'n', number)
+    end
+    return {'begun', number}
+end
+
+local function write(state, owner, print, once, where, ttl)
+    call('HSET', record, 's', state, 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
+    call('PEXPIRE', record, ttl)
 end
 
 local function doubt()
@@ -74,7 +72,7 @@ end
 if not known_run then
     call('HSET', era, 'r', run)
 end
-if not known_run or ran_ahead or (now < distrust and now < tonumber(found[4] or 0)) then
+if not known_run or ran_ahead or (now < distrust and now < tonumber(call('HMGET', era, 'd')[1] or 0)) then
     doubt()
 end
 
@@ -226,7 +224,10 @@ if what == 'begin' then
         return {'forgot', distrust - now}
     end
     begin('p', owner, print, once, where, life)
-    return begun()
+    if fence then
+        call('HSET', era, 'n', number)
+    end
+    return {'begun', number}
 end
 
 local r = call('HMGET', record, 's', 'o')
