@@ -68,10 +68,10 @@ static void run_forget(struct run *run)
 }
 
 /* A store that was away finds at most so many again in a second: up to 400 are all there within two seconds, and a
- * thousand within five. */
-#define WAIT_EACH (5 * BECALM_MS)
-#define WAIT_MIN  (2 * BECALM_S)
-#define WAIT_MAX  (5 * BECALM_S)
+ * thousand within five. A tenth of that is for the last one to connect and to be granted a lease. */
+#define WAIT_EACH (4500 * BECALM_US)
+#define WAIT_MIN  (1800 * BECALM_MS)
+#define WAIT_MAX  (4500 * BECALM_MS)
 
 static void live_hear(const struct leases *leases, const struct becalm_lease *lease)
 {

@@ -777,8 +777,8 @@ struct redis *redis_make(const struct redis_options *options)
     redis->room.counts = &redis->tls_counts;
     redis->last = &redis->first;
     becalm_backoff_defaults(&redis->backoff);
-    redis->backoff.base = options->wait_base == 0 ? 200 * BECALM_MS : options->wait_base;
-    redis->backoff.cap = options->wait_cap == 0 ? 2 * BECALM_S : options->wait_cap;
+    redis->backoff.base = options->wait_base == 0 ? 220 * BECALM_MS : options->wait_base;
+    redis->backoff.cap = options->wait_cap == 0 ? 1800 * BECALM_MS : options->wait_cap;
     redis->limit.fire = limit_fires;
     redis->again.fire = again_fires;
     wheel_arm(&redis->loop->wheel, &redis->again, redis->loop->now);

@@ -100,8 +100,8 @@ struct redis_options {
     struct loop *loop;
     struct redis_place place;
     becalm_ns timeout;       /* 0: REDIS_TIMEOUT */
-    becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 200 ms, */
-    becalm_ns wait_cap;      /* doubling, to 0: 2 s */
+    becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 220 ms, */
+    becalm_ns wait_cap;      /* doubling, to 0: 1.8 s */
     uint32_t reply_bytes;    /* of the longest reply that may come; 0: REPLY_BYTES */
     bool wants_run;          /* redis_run() is asked for */
     struct tls_context *tls; /* with place.tls; kept by reference */

@@ -10,8 +10,8 @@
  * made anew with the same waits. */
 
 #define TIMEOUT   BECALM_S
-#define WAIT_BASE (200 * BECALM_MS)
-#define WAIT_CAP  (2 * BECALM_S)
+#define WAIT_BASE (220 * BECALM_MS)
+#define WAIT_CAP  (1800 * BECALM_MS)
 #define LOOK      (5 * BECALM_MS) /* at what lies in front of a store that is stopped */
 
 /* A caller that leases. */
