@@ -56,7 +56,7 @@ def simulated(options, fault, seed):
 
 
 def real(options, fault):
-    options.fault, options.seconds = fault, fleet.FAULT_AT + AFTER + 1.5
+    options.fault, options.seconds, options.age = fault, fleet.FAULT_AT + AFTER + 1.5, 10
     return {row[0]: fleet.share(*row[1:]) for row in fleet.measure(options)[0]}
 
 

@@ -8,7 +8,8 @@ Calls of all kinds take turns, one by one on a connection of each, so that a bus
 Prints the median and the 99th percentile of each kind, and how far they are from those without a store, each with an interval that holds 95 of 100 draws of as many
 rounds out of those that were measured. Beside them a client that does nothing else begins keys in the same Redis. Last the Redis of the keys is stopped: what twelve calls with keys get, and when.
 
---count counts instead: system calls (strace) and instructions (callgrind) of a GET, as the difference of two runs of which one has more calls.
+--count counts instead: system calls (strace) and instructions (callgrind) of a GET, and of a POST without and with a new key, as the difference of two runs of
+which one has more calls.
 """
 
 import argparse
@@ -78,7 +79,10 @@ class Gateway:
         self.link.sendall(f"{method} / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n{fields}\r\n".encode())
         heard = b""
         while b"\r\n\r\n" not in heard:
-            heard += self.link.recv(65536)
+            more = self.link.recv(65536)
+            if not more:
+                raise ConnectionError("a gateway has closed the connection of this bench")
+            heard += more
         took = time.perf_counter() - begun
         head, rest = heard.lower().split(b"\r\n\r\n", 1)
         missing = int(head.split(b"content-length:")[1].split(b"\r\n")[0]) - len(rest)
@@ -111,6 +115,16 @@ def show(name, times, beside=None):
 
 
 SHARED = "breaker: {enabled: false}\n    budget: {kind: none, shared: {percent: 20}}"
+KEYS = "idempotencyStore: {redis: inherit, secretFile: secret, lease: 1s}"
+KEYED = "breaker: {enabled: false}\n    idempotencyKey: enforced"
+COUNTED = {  # what is counted, and what it is called
+    "none": "GET, no shared budget",
+    "up": "GET, shared, the Redis is up",
+    "hung": "GET, shared, the Redis is hung",
+    "away": "GET, shared, the Redis is away",
+    "post": "POST, no key",
+    "key": "POST with a new key",
+}
 TOOLS = {  # what counts, the words that run it, and where its count stands in the file that it writes
     "system calls": (("strace", "-f", "-c", "-o"), r"(?m)^100.00 +\S+ +(?:\d+ +)?(\d+) "),
     "instructions": (("valgrind", "--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file={}"), r"(?m)^totals: (\d+)"),
@@ -118,8 +132,8 @@ TOOLS = {  # what counts, the words that run it, and where its count stands in t
 
 
 def counted(options, folder, tool, state, calls):
-    """All that a gateway did from its start to its end, with so many calls while its Redis is up, hung, away, or not there at all: of each
-    thread where that is known, since the control thread works by the clock, and under valgrind a call takes long."""
+    """All that a gateway did from its start to its end, with so many calls of one row of COUNTED: of each thread where that is known, since the control
+    thread works by the clock, and under valgrind a call takes long."""
     made, host, service = [], None, fleet.free_port()
     words, mark = TOOLS[tool]
     out = folder / "count"
@@ -130,24 +144,33 @@ def counted(options, folder, tool, state, calls):
         host = multiprocessing.Process(target=serve, args=(service,), daemon=True)
         host.start()
         store, rules = "", "breaker: {enabled: false}"
-        if state != "none":
+        if state not in ("none", "post"):
             (folder / "redis").mkdir(exist_ok=True)
             redis = fleet.Store(folder / "redis")
             redis.start()
             made.append(redis.process)
             store, rules = f'store: {{redis: "redis://127.0.0.1:{redis.port}"}}', SHARED
+        if state == "key":
+            (folder / "secret").write_text("a secret of this bench\n")
+            store, rules = f"{store}\n{KEYS.replace('lease', 'timeout: 5s, lease')}", KEYED
         gateway = Gateway(options.becalm, folder, "counted", service, store, rules, words)
         made.append(gateway.process)
+
+        def call():
+            return gateway.call("POST" if state in ("post", "key") else "GET", uuid.uuid4() if state == "key" else None)[1]
+
         while gateway.link is None:  # valgrind takes its time
             try:
-                gateway.call()
+                call()
             except ConnectionRefusedError:
                 time.sleep(0.2)
         time.sleep(3)
         if state in ("hung", "away"):
             redis.process.send_signal(signal.SIGSTOP if state == "hung" else signal.SIGKILL)
+        while call() != 200:  # a new store trusts itself after a lease
+            time.sleep(0.2)
         for _ in range(calls):
-            gateway.call()
+            call()
         pid = gateway.process.pid
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # strace has one, valgrind is the program itself
         os.kill(int(children[0]) if children else pid, signal.SIGTERM)
@@ -164,10 +187,10 @@ def counted(options, folder, tool, state, calls):
 def count(options, folder):
     few, many = 200, 200 + options.calls
     for tool in TOOLS:
-        for state in ("none", "up", "hung", "away"):
+        for state, name in COUNTED.items():
             more, less = (counted(options, folder, tool, state, calls) for calls in (many, few))
             each = max(a - b for a, b in zip(more, less)) / (many - few)  # the thread that serves calls
-            print(f"GET, {'no shared budget' if state == 'none' else 'shared, the Redis is ' + state}: {each:.2f} {tool}", flush=True)
+            print(f"{name}: {each:.2f} {tool}", flush=True)
 
 
 class Bare:
@@ -212,8 +235,8 @@ def measure(options, folder, made):
     gateways = {"none": Gateway(options.becalm, folder, "none", service)}
     for name in ("up", "hung", "away"):
         gateways[name] = Gateway(options.becalm, folder, name, service, f'store: {{redis: "redis://127.0.0.1:{stores[name].port}"}}', SHARED)
-    keys = f'store: {{redis: "redis://127.0.0.1:{stores["keys"].port}"}}\nidempotencyStore: {{redis: inherit, secretFile: secret, lease: 1s}}'
-    gateways["keys"] = Gateway(options.becalm, folder, "keys", service, keys, "breaker: {enabled: false}\n    idempotencyKey: enforced")
+    keys = f'store: {{redis: "redis://127.0.0.1:{stores["keys"].port}"}}\n{KEYS}'
+    gateways["keys"] = Gateway(options.becalm, folder, "keys", service, keys, KEYED)
     made.extend(each.process for each in gateways.values())
     time.sleep(3)  # and a new store trusts itself after a lease
     stores["hung"].process.send_signal(signal.SIGSTOP)

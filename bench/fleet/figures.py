@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Figures of a fleet that are not those of a fault: who gets what, and what it costs the Redis.
 
-    bench/fleet/figures.py BECALM CROWD [uneven] [rolling] [operations] [thousand] [return]
+    bench/fleet/figures.py BECALM CROWD [uneven] [rolling] [operations] [thousand] [return] [restored]
 
 uneven      one of 20 gateways needs 150 retries a second, the others 50 together: what it gets in each second after it began to need them
 rolling     four gateways, two with 20 % and two with 5 %, of one budget: the ratio of each
 operations  commands a second and memory of an instance with 1, 10, 32 and 100 budgets
 thousand    1000 instances with one budget: the processor time of the Redis
 return      1000 instances whose Redis is killed for 3 s: tries to connect, and how they come back
+restored    20 instances whose Redis is killed and back after 3 s from a file that is 10 s, and 300 s, old: how they come back
 CROWD is build/release/bench/fleet/crowd: real clients, each with a connection of its own, in one process.
 """
 
@@ -121,6 +122,20 @@ class Crowd:
     def evals(self):
         return sum(int(each) for each in re.findall(r"cmdstat_eval(?:sha)?:calls=(\d+)", self.cli("info", "commandstats")))
 
+    def restart(self):
+        self.store.process.kill()
+        self.store.process.wait()
+        time.sleep(3)
+        self.store.start()
+
+    def told(self, figure, since=0):
+        """Of each second."""
+        tried = 0
+        for second, up, connects, _, degraded in self.close():
+            if second >= since:
+                print(f"{figure}: second {second - since}: {up} connected, {connects - tried} tries, {degraded} on their own share", flush=True)
+            tried = connects
+
     def close(self):
         said = self.process.communicate()[0]
         self.store.process.kill()
@@ -157,20 +172,24 @@ def thousand(program):
 def come_back(program):
     crowd = Crowd(program, 1000, 1, 18, 1)
     time.sleep(6)
-    crowd.store.process.kill()
-    crowd.store.process.wait()
-    time.sleep(3)
-    crowd.store.start()
-    tried = 0
-    for second, up, connects, _, degraded in crowd.close():
-        print(f"return: second {second}: {up} connected, {connects - tried} tries, {degraded} on their own share")
-        tried = connects
+    crowd.restart()
+    crowd.told("return")
+
+
+def restored(program):
+    for age in (10, 300):
+        crowd = Crowd(program, 20, 1, age + 14, 50)
+        time.sleep(3)
+        crowd.cli("save")
+        time.sleep(age)
+        crowd.restart()
+        crowd.told(f"restored from {age} s before", age + 3)
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
     BECALM, CROWD = map(os.path.abspath, sys.argv[1:3])
-    RUNS = {"uneven": (uneven, BECALM), "rolling": (rolling, BECALM), "operations": (operations, CROWD), "thousand": (thousand, CROWD), "return": (come_back, CROWD)}
+    RUNS = {"uneven": (uneven, BECALM), "rolling": (rolling, BECALM), "operations": (operations, CROWD), "thousand": (thousand, CROWD), "return": (come_back, CROWD), "restored": (restored, CROWD)}
     for word in sys.argv[3:] or RUNS:
         RUNS[word][0](RUNS[word][1])

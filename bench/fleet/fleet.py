@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Real gateways that share a budget through a real Redis, counted at the service: retries of each second against the budget.
 
-    bench/fleet/fleet.py BECALM [--gateways 20] [--rate 1000] [--seconds 30] [--fault none|kill|stop|flush|old|late]
+    bench/fleet/fleet.py BECALM [--gateways 20] [--rate 1000] [--seconds 30] [--fault none|kill|stop|flush|old|late] [--age 10]
 
-Every call fails and may be retried three times, so that all the budget is wanted. The fault comes after 13 s; a killed store comes back 3 s later (empty, or
-with `old` from a file that was 10 s old when it died), a stopped one goes on after 8 s, and `late` answers take half a second for 8 s, a quarter each way. Seconds are counted from
+Every call fails and may be retried three times, so that all the budget is wanted. The fault comes after 13 s, or 3 s more than --age; a killed store comes back 3 s later
+(empty, or with `old` from a file that was --age seconds old when it died), a stopped one goes on after 8 s, and `late` answers take half a second for 8 s, a quarter each way. Seconds are counted from
 the fault: second 0 is the first one of it. The budget of a second is 20 % of the calls that were made in it, or that were due where a busy machine made fewer.
 bench/fleet/beside.py sets the same beside the simulator.
 """
@@ -128,12 +128,12 @@ class Store:
             link.sendall(command.encode() + b"\r\n")
             return link.recv(100)
 
-    async def suffer(self, fault, relay):
+    async def suffer(self, fault, relay, age):
         """Returns when the fault began."""
         if fault == "old":
             await asyncio.sleep(FAULT_AT - 10)
             self.says("SAVE")
-            await asyncio.sleep(10)
+            await asyncio.sleep(age)
         else:
             await asyncio.sleep(FAULT_AT)
         begun = time.monotonic()
@@ -178,7 +178,7 @@ async def run(options, folder):
         begun = time.monotonic()
         tasks = [caller(port, options.rate / options.gateways, begun + options.seconds) for port in ports]
         work = asyncio.gather(*tasks)
-        zero = begun + FAULT_AT if options.fault == "none" else await store.suffer(options.fault, relay)
+        zero = begun + FAULT_AT if options.fault == "none" else await store.suffer(options.fault, relay, options.age)
         calls = await work
         return seconds_of(zero, begun, begun + options.seconds), sum(calls)
     finally:
@@ -220,8 +220,10 @@ def main():
     parser.add_argument("--rate", type=float, default=1000)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--fault", choices=["none", "kill", "stop", "flush", "old", "late"], default="none")
+    parser.add_argument("--age", type=float, default=10)
     options = parser.parse_args()
     options.becalm = os.path.abspath(options.becalm)
+    options.seconds += options.age - 10 if options.fault == "old" else 0
     rows, calls = measure(options)
     print("second  calls  retries  of the budget")
     rows = [(second, firsts, retries, share(max(firsts, options.rate), retries)) for second, firsts, retries in rows]
