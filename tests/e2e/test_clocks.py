@@ -105,6 +105,26 @@ def test_a_store_whose_clock_is_set_back_does_not_refuse_new_keys_for_as_long(th
     assert host.count() == 2
 
 
+def test_a_key_of_an_owner_that_died_is_not_in_flight_for_as_long_as_the_clock_was_set_back(redis, clock):
+    """A lease ends one lease after somebody has asked for the key. One that is longer by less than a minute may be that of another gateway."""
+    text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
+    names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
+
+    def run(what, lease, *more):
+        return redis.tell("EVAL", text, 5, *names, what, "", lease, "owner", "print", 1, HOUR * 1000, "a/charge", *more)
+
+    for back, asked, lease, word in ((HOUR, 20, 60, b"flight"), (HOUR, 61, 60, b"held"), (0, 30, 10, b"flight")):
+        clock.set(back)
+        redis.tell("FLUSHALL")
+        redis.be_trusted()
+        assert b"begun" in run("begin", 60000, 1, 0)
+        clock.set(0)
+        assert b"flight" in run("begin", lease * 1000, 1, 0)
+        clock.set(asked)
+        assert word in run("begin", lease * 1000, 1, 0), (back, asked)
+        assert b"ok" in run("renew", 60000) and b"flight" in run("begin", 60000, 1, 0), "its owner lives"
+
+
 def test_who_has_listed_before_sees_a_clock_that_was_set_and_who_has_not_trusts_it(redis):
     """Each row: what the asker thinks that the clock shows, in seconds from now, and what a new key gets then. Nobody has listed for an hour."""
     text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
