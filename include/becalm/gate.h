@@ -83,6 +83,8 @@ struct becalm_ticket {
     becalm_ns patience;         /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
                                    been non-empty for longer than half of it */
     bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
+    bool unhurried;             /* caller: no timeout is written, so it may wait for a quarter of the time to its
+                                   deadline, whatever its patience; cleared where too many others wait already */
     becalm_ns timeout;          /* how long its attempt may take once sent: the slot is judged by it */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* private to the queue */
@@ -144,7 +146,7 @@ BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate
 
 /* The limit is reached: queues the ticket. False if the queue is full, or has as many calls of this flow as it may
  * have. In a full queue the latest call of a longer line makes room for a flow that has less than its share. Set owner,
- * flow, expires_at, patience, patient and timeout before, and queue first attempts only. After true call
+ * flow, expires_at, patience, patient, unhurried and timeout before, and queue first attempts only. After true call
  * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and no other
  * worker would notice; and a call that had to make room must be told. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,

@@ -6,6 +6,9 @@
 
 #define BECALM__GATE_MAX_WAIT BECALM_S /* the default, if the policy does not say */
 
+/* How long a ticket in line waits before it is asked whether it stays on. */
+becalm_ns becalm__ticket_patience(const struct becalm_ticket *, const struct becalm_gate_policy *);
+
 /* Inline functions for the hot path. */
 
 /* Does a call wait, at any worker? */

@@ -15,6 +15,7 @@
 
 enum { PUSHED = BECALM_FLOWS }; /* the line of those that had to make room: they count nowhere any more */
 
+#define FEW_WAIT   16u              /* so many calls of a caller may be unhurried at once */
 #define TURN_AHEAD 64u              /* a turn further ahead than this is left over from long ago */
 #define STUCK      (10 * BECALM_MS) /* a flow that takes no slot for so long, although one is left to it, is passed over */
 
@@ -275,15 +276,25 @@ static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_pol
     return false;
 }
 
-/* How long it waits before it is asked whether it stays on. */
-static becalm_ns patience_of(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
+/* A caller that wrote no timeout would wait for an answer until its deadline, so its calls may wait in line for longer
+ * than a second, too. Only a few of them: what gathers here is sent all at once when the service is back. */
+static bool may_be_unhurried(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
+                             const struct becalm_ticket *ticket)
+{
+    return ticket->unhurried && policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT &&
+           ticket->expires_at != BECALM_NEVER && becalm_gate_waiting(queue->gate) <= FEW_WAIT;
+}
+
+becalm_ns becalm__ticket_patience(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
 {
     if (ticket->patient) {
         return ticket->patience;
     }
     bool gives_way = !policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT && ticket->timeout != BECALM_NEVER;
-    return becalm_ns_min(ticket->patience,
-                         gives_way ? becalm_ns_max(policy->max_wait, ticket->timeout / 2) : policy->max_wait);
+    becalm_ns wait = becalm_ns_min(ticket->patience,
+                                   gives_way ? becalm_ns_max(policy->max_wait, ticket->timeout / 2) : policy->max_wait);
+    becalm_ns left = becalm_ns_left(ticket->queued_at, ticket->expires_at);
+    return ticket->unhurried ? becalm_ns_max(wait, left / 4) : wait;
 }
 
 /* A burst may wait, a standing queue may not: it only makes every call late. */
@@ -305,8 +316,9 @@ bool becalm_queue_enter(struct becalm_queue *queue, const struct becalm_gate_pol
         return false;
     }
     ticket->patience /= stands(queue, policy, ticket, now) ? 2 : 1;
+    ticket->unhurried = may_be_unhurried(queue, policy, ticket);
     ticket->queued_at = now;
-    ticket->leave_at = becalm_ns_after(now, patience_of(ticket, policy));
+    ticket->leave_at = becalm_ns_after(now, becalm__ticket_patience(ticket, policy));
     ticket->verdict = BECALM_WHY_QUEUED;
     ticket->slot = (struct becalm_slot){.held = false};
     ticket_link(queue, number, ticket, now);
@@ -461,7 +473,7 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
 static becalm_ns longest_wait(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy,
                               becalm_ns now)
 {
-    becalm_ns patience = patience_of(ticket, policy);
+    becalm_ns patience = becalm__ticket_patience(ticket, policy);
     bool calm = is_calm(ticket->queue, policy, ticket->timeout, now);
     return calm ? becalm_ns_max(patience, policy->calm_wait) : patience;
 }
@@ -555,7 +567,7 @@ bool becalm_ticket_stays(struct becalm_ticket *ticket, const struct becalm_gate_
     if (now >= ticket->expires_at || now >= until) {
         return false;
     }
-    ticket->leave_at = becalm_ns_min(until, becalm_ns_after(now, patience_of(ticket, policy)));
+    ticket->leave_at = becalm_ns_min(until, becalm_ns_after(now, becalm__ticket_patience(ticket, policy)));
     return true;
 }
 

@@ -499,6 +499,34 @@ static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state
     free(lab.memory);
 }
 
+/* How long a call waits in the line of a caller whose only slot is taken. */
+static becalm_ns wait_in_line(enum becalm_timeout_kind kind)
+{
+    struct lab lab;
+    struct becalm_queue queue;
+    lab_open(&lab);
+    lab.policy.timeout_kind = kind;
+    becalm_gate_for_caller(&lab.policy.gate);
+    lab.policy.limit.max = 1;
+    becalm_limit_init(lab.target.limit, &lab.policy.limit);
+    becalm_queue_init(&queue, lab.target.gate, lab.target.limit);
+    begin(&lab, &lab.call[0], true);
+    becalm_call_init(&lab.call[1], &lab.policy, &lab.target, &(struct becalm_request){.queue = &queue});
+    step(&lab, &lab.call[1], (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+    assert_int_equal(lab.action.why, BECALM_WHY_QUEUED);
+    becalm_ns waits = lab.action.wake_at - lab.now;
+    becalm_queue_leave(&lab.call[1].ticket);
+    free(lab.memory);
+    return waits;
+}
+
+static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline(void **state)
+{
+    (void)state;
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED), 15 * BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT), BECALM_S);
+}
+
 enum { SIX = 6 };
 
 /* Six in flight at a gate, always, of a service whose answers take so long; until the limit is cut. */
@@ -591,6 +619,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
              cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
              cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),
+             cmocka_unit_test(test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline),
              cmocka_unit_test(test_overdue__a_gate_takes_usual_answers_for_usual),
              cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
              cmocka_unit_test(test_overdue__a_written_timeout_is_exact))

@@ -442,6 +442,15 @@ static void scene_cut(struct scene *scene)
     becalm_limit_turned_away(&scene->limit); /* ends the pacing, which is another matter */
 }
 
+/* A caller whose limit was cut to one slot just now, and that slot is taken. */
+static void scene_of_a_cut_caller(struct scene *scene)
+{
+    scene_init(scene);
+    becalm_gate_for_caller(&scene->policy);
+    scene_cut(scene);
+    scene_occupy(scene);
+}
+
 static void test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_is_calm(void **state)
 {
     (void)state;
@@ -490,14 +499,60 @@ static void test_gate__a_cut_ends_the_patience_of_a_callers_line(void **state)
     }
 }
 
+/* Who wrote no timeout waits for an answer until the deadline, and may wait in line for a quarter of that. */
+static void test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_for_longer(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_of_a_cut_caller(&scene);
+    for (unsigned i = 0; i < 17; i++) {
+        scene.ticket[i].unhurried = true;
+    }
+    scene_enter_all(&scene, 17); /* of whom each has 16 s left */
+    for (unsigned i = 0; i < 17; i++) {
+        check_eq_u64(becalm_ticket_leave_at(&scene.ticket[i]), scene.at.now + (i < 16 ? 4 : 1) * BECALM_S);
+    }
+    scene.at.now += 4 * BECALM_S - 1;
+    check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
+    becalm_queue_leave(&scene.ticket[16]);
+    scene.ticket[16].unhurried = false;
+    check_true(scene_enter(&scene, 16)); /* this one is in a hurry, and behind them */
+    check_eq_u64(becalm_ticket_leave_at(&scene.ticket[16]), scene.at.now + BECALM_S);
+    scene_free(&scene);
+    check_next(&scene, 0, BECALM_WHY_OK);
+    scene.at.now += 1;
+    check_true(!becalm_ticket_stays(&scene.ticket[1], &scene.policy, scene.at.now));
+    scene.at.now += 1;
+    check_next(&scene, 1, BECALM_WHY_LIMIT);
+}
+
+/* Only there: not at a gate, not beyond a maxQueueTime that somebody has set, and not for ever. */
+static void test_gate__nobody_else_waits_for_longer(void **state)
+{
+    (void)state;
+    enum { GATE, WRITTEN, FOR_EVER, KINDS };
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct scene scene;
+        scene_init(&scene);
+        scene.policy.max_wait = kind == WRITTEN ? 900 * BECALM_MS : BECALM_S;
+        if (kind != GATE) {
+            becalm_gate_for_caller(&scene.policy);
+        }
+        scene_cut(&scene);
+        scene_occupy(&scene);
+        struct becalm_ticket *ticket = &scene.ticket[0];
+        *ticket = (struct becalm_ticket){.patience = 1250 * BECALM_MS, .timeout = BECALM_S, .unhurried = true};
+        ticket->expires_at = kind == FOR_EVER ? BECALM_NEVER : scene.at.now + 16 * BECALM_S;
+        check_true(becalm_queue_enter(&scene.queue, &scene.policy, scene.at.now, ticket));
+        check_eq_u64(becalm_ticket_leave_at(ticket), scene.at.now + scene.policy.max_wait);
+    }
+}
+
 static void test_gate__a_callers_line_of_pages_is_not_dropped_by_codel(void **state)
 {
     (void)state;
     struct scene scene;
-    scene_init(&scene);
-    becalm_gate_for_caller(&scene.policy);
-    scene_cut(&scene);
-    scene_occupy(&scene);
+    scene_of_a_cut_caller(&scene);
     scene_enter_all(&scene, 50);
     scene.at.now += 900 * BECALM_MS;
     scene_free(&scene);
@@ -1437,6 +1492,8 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__a_ticket_leaves_at_the_first_of_its_bounds),
              cmocka_unit_test(test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_is_calm),
              cmocka_unit_test(test_gate__a_cut_ends_the_patience_of_a_callers_line),
+             cmocka_unit_test(test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_for_longer),
+             cmocka_unit_test(test_gate__nobody_else_waits_for_longer),
              cmocka_unit_test(test_gate__a_callers_line_of_pages_is_not_dropped_by_codel),
              cmocka_unit_test(test_gate__a_caller_is_patient_again_a_minute_after_the_last_cut),
              cmocka_unit_test(test_gate__what_somebody_has_set_holds_for_a_caller_in_calm_too),

@@ -261,6 +261,7 @@ static bool line_up(struct step *s)
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
     ticket->patient = call->berth.parked_at != 0;
+    ticket->unhurried = call->policy->timeout_kind != BECALM_TIMEOUT_EXACT && call->target->due != NULL;
     ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
                        : call->policy->gate.caller ? timeout / 4
                                                    : timeout / 2;
@@ -382,7 +383,7 @@ static void ungate(struct step *s, bool shed)
     call->record.gated = becalm_ns_since(s->now, call->ticket.queued_at);
     queue_note(s, shed);
     if (shed) {
-        becalm__call_explain(s, call->record.gated, becalm_ns_min(call->ticket.patience, call->policy->gate.max_wait));
+        becalm__call_explain(s, call->record.gated, becalm__ticket_patience(&call->ticket, &call->policy->gate));
         call->retry_after = call->policy->gate.retry_after;
     }
 }
