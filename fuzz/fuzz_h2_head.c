@@ -61,7 +61,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         if (clean(text, name, true) && clean(text + name, value, false)) {
-            h2_block_field(&block, (struct becalm_text){text, name}, (struct becalm_text){text + name, value});
+            struct becalm_text field = {text, name};
+            struct becalm_text content = {text + name, value};
+            h2_block_field(&block, field, content);
+            if ((data[0] & 2) != 0) {
+                h2_block_hide(&block, field, content);
+            }
         }
     }
     if (block.kind == H2_BLOCK_TRAILERS) {

@@ -29,6 +29,8 @@ struct heard {
     uint32_t ends;
     uint64_t bytes;   /* of bodies */
     uint64_t sum;     /* over names and values of heads */
+    uint64_t secret;  /* over those of fields that are marked as never indexed */
+    uint32_t secrets; /* how many these are */
     uint64_t content; /* over bodies */
     bool refused;
     char why[128]; /* nghttp2's */
@@ -49,6 +51,13 @@ static void hear_field(struct heard *heard, const void *name, size_t name_length
                        size_t value_length)
 {
     heard->sum += sum_of(name, name_length) * 31 + sum_of(value, value_length);
+}
+
+static void hear_secret(struct heard *heard, const void *name, size_t name_length, const void *value,
+                        size_t value_length)
+{
+    heard->secret += sum_of(name, name_length) * 31 + sum_of(value, value_length);
+    heard->secrets++;
 }
 
 /* Bytes are the same in whichever pieces they come, and whichever stream has its turn. */
@@ -80,8 +89,12 @@ static void hear_head(struct heard *heard, const struct head *head)
     heard->heads++;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct field *field = &head->field[i];
-        hear_field(heard, field_name(head, field).at, field->name_length, field_value(head, field).at,
-                   field->value_length);
+        struct becalm_text name = field_name(head, field);
+        struct becalm_text value = field_value(head, field);
+        hear_field(heard, name.at, name.length, value.at, value.length);
+        if (field->secret) {
+            hear_secret(heard, name.at, name.length, value.at, value.length);
+        }
     }
 }
 
@@ -194,9 +207,11 @@ static int their_header(nghttp2_session *session, const nghttp2_frame *frame, co
     struct theirs *theirs = user;
     (void)session;
     (void)frame;
-    (void)flags;
     if (name[0] != ':') {
         hear_field(&theirs->heard, name, name_length, value, value_length);
+    }
+    if ((flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0) {
+        hear_secret(&theirs->heard, name, name_length, value, value_length);
     }
     return 0;
 }
@@ -325,6 +340,7 @@ static void compare(const uint8_t *data, size_t size)
         BECALM_ASSERT(ours.heard.trailers <= theirs.heard.trailers);
         BECALM_ASSERT(ours.heard.bytes <= theirs.heard.bytes);
         BECALM_ASSERT(ours.heard.ends <= theirs.heard.ends);
+        BECALM_ASSERT(ours.heard.secrets <= theirs.heard.secrets);
         bool over = used < 0 || theirs.over;
         if (over && !is_a_matter_of_taste(theirs.heard.why)) {
             if (more) {
@@ -378,7 +394,7 @@ static void add_fields(struct talk *talk, struct draft *draft)
 
 static void we_say_body(struct talk *talk, struct h2_stream *stream)
 {
-    static const char trailers[] = "X-Sum: 1\r\ngrpc-status: 0\r\n\r\n";
+    static const char trailers[] = "X-Sum:  1\r\ngrpc-status: 0\r\n\r\n";
     static struct head head;
     size_t length = (size_t)next(talk) * 16;
     bool trailing = next(talk) % 2 == 1;
@@ -388,6 +404,7 @@ static void we_say_body(struct talk *talk, struct h2_stream *stream)
     if (trailing) {
         BECALM_ASSERT(h1_parse_metadata(trailers, sizeof trailers - 1, &head).kind == H1_OK);
         hear_field(&talk->said, "x-sum", 5, "1", 1);
+        hear_secret(&talk->said, "x-sum", 5, "1", 1);
         hear_field(&talk->said, "grpc-status", 11, "0", 1);
         talk->said.trailers++;
     }
@@ -397,7 +414,7 @@ static void we_say_body(struct talk *talk, struct h2_stream *stream)
 
 static void we_ask(struct talk *talk)
 {
-    static const char passed[] = "GET / HTTP/1.1\r\nHost: a\r\nX-Upper-Case: Value\r\nAccept: */*\r\n\r\n";
+    static const char passed[] = "GET / HTTP/1.1\r\nHost: a\r\nX-Upper-Case:  Value\r\nAccept: */*\r\n\r\n";
     static struct head head;
     char values[64];
     struct draft draft;
@@ -413,9 +430,11 @@ static void we_ask(struct talk *talk)
     if (next(talk) % 2 == 1) {
         struct h1_limits h1 = {.head_bytes = 4096};
         BECALM_ASSERT(h1_parse_request(passed, sizeof passed - 1, &h1, &head).kind == H1_OK);
+        h1_read_secrets(&head);
         draft.passed = &head;
         draft.skip = FIELD_BIT(FIELD_HOST);
         hear_field(&talk->said, "x-upper-case", 12, "Value", 5);
+        hear_secret(&talk->said, "x-upper-case", 12, "Value", 5);
         hear_field(&talk->said, "accept", 6, "*/*", 3);
     }
     add_fields(talk, &draft);
@@ -464,7 +483,8 @@ static ssize_t their_source(nghttp2_session *session, int32_t id, uint8_t *to, s
     if (length == left) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (trailing) {
-            nghttp2_nv field = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, 5, 1, NGHTTP2_NV_FLAG_NONE};
+            nghttp2_nv field = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, 5, 1,
+                                NGHTTP2_NV_FLAG_NO_INDEX};
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
             BECALM_ASSERT(nghttp2_submit_trailer(session, id, &field, 1) == 0);
         }
@@ -480,6 +500,7 @@ static nghttp2_data_provider their_body(struct talk *talk)
     hear_body(&talk->asked, text, length);
     if (trailing) {
         hear_field(&talk->asked, "x-sum", 5, "2", 1);
+        hear_secret(&talk->asked, "x-sum", 5, "2", 1);
         talk->asked.trailers++;
     }
     talk->asked.ends++;
@@ -495,6 +516,9 @@ static size_t their_fields(struct talk *talk, nghttp2_nv *field)
         field[i] = (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value.at, strlen(name), value.length,
                                 next(talk) % 3 == 0 ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE};
         hear_field(&talk->asked, name, strlen(name), value.at, value.length);
+        if (field[i].flags == NGHTTP2_NV_FLAG_NO_INDEX) {
+            hear_secret(&talk->asked, name, strlen(name), value.at, value.length);
+        }
     }
     return count;
 }
@@ -588,6 +612,7 @@ static void same(const struct heard *said, const struct heard *heard)
     BECALM_ASSERT(said->heads == heard->heads && heard->unfit == 0 && !heard->refused);
     BECALM_ASSERT(said->trailers == heard->trailers && said->ends == heard->ends);
     BECALM_ASSERT(said->bytes == heard->bytes && said->content == heard->content && said->sum == heard->sum);
+    BECALM_ASSERT(said->secrets == heard->secrets && said->secret == heard->secret);
 }
 
 static void converse(const uint8_t *data, size_t size, bool server)

@@ -111,7 +111,13 @@ static inline const char *h1_trailers_wrong(const char *bytes, size_t length)
 /* ---- writing ---- */
 
 void h1_put_line(struct text_sink *, struct becalm_text name, struct becalm_text value); /* "name: value\r\n" */
-void h1_put_number_line(struct text_sink *, struct becalm_text name, uint64_t number);   /* "name: 42\r\n" */
+/* Turns the last line into that of a field which HTTP/2 has marked as never indexed: two blanks stand before its value.
+ * HTTP/1 takes them for one, and nothing here writes them to a peer. So the mark outlives each copy of a head's text,
+ * and of trailers that wait. h1_read_secrets() finds such lines in a head that was parsed, and trailers are always
+ * looked through: should a peer of HTTP/1 write such a line there, its field is only packed less tightly. */
+void h1_hide_line(struct text_sink *, size_t value_length);
+void h1_read_secrets(struct head *);
+void h1_put_number_line(struct text_sink *, struct becalm_text name, uint64_t number); /* "name: 42\r\n" */
 
 /* The same with zero-terminated names; inline, so that the compiler knows the length of a constant. */
 static inline void h1_put_field(struct text_sink *out, const char *name, struct becalm_text value)

@@ -442,6 +442,15 @@ struct h1_verdict h1_parse_answer(const char *bytes, size_t length, const struct
      FIELD_BIT(FIELD_BAGGAGE) | FIELD_BIT(FIELD_ENVOY_ATTEMPT_COUNT) | FIELD_BIT(FIELD_GRPC_PREVIOUS_ATTEMPTS) | \
      FIELD_BIT(FIELD_BECALM_RETRY) | FIELD_BIT(FIELD_ENVOY_OVERLOADED) | FIELD_BIT(FIELD_BECALM_EXPLAIN))
 
+void h1_read_secrets(struct head *head)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct field *field = &head->field[i];
+        field->secret = field->value == field->name + field->name_length + sizeof ":  " - 1;
+        head->secret |= field->secret;
+    }
+}
+
 static bool may_trail(const struct field *field, struct becalm_text name)
 {
     static const char *const never[] = {
@@ -497,6 +506,9 @@ static struct h1_verdict parse_trailers(const char *bytes, size_t length, struct
         return h1__bad(400, "the trailers have a field of framing or routing");
     }
     head->length = (uint32_t)length;
+    if (!head->as_it_came) {
+        h1_read_secrets(head);
+    }
     return h1__ok();
 }
 

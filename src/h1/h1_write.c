@@ -55,6 +55,18 @@ void h1_put_line(struct text_sink *out, struct becalm_text name, struct becalm_t
     put_line(out, name, value);
 }
 
+void h1_hide_line(struct text_sink *out, size_t value_length)
+{
+    if (out->full || out->size == out->length) {
+        out->full = true;
+        return;
+    }
+    char *value = out->at + out->length - 2 - value_length;
+    memmove(value + 1, value, value_length + 2);
+    *value = ' ';
+    out->length++;
+}
+
 void h1_put_number_line(struct text_sink *out, struct becalm_text name, uint64_t number)
 {
     UNFILLED char digits[TEXT_DIGITS_MAX];
@@ -159,11 +171,10 @@ static void put_added(struct text_sink *out, const struct draft *draft)
 
 static __attribute__((noinline)) void put_packed(struct text_sink *out, struct becalm_text packed)
 {
-    struct becalm_text name;
-    struct becalm_text value;
-    while (packed_next(&packed, &name, &value)) {
-        if (name.length > 0) { /* else it is the phrase */
-            put_line(out, name, value);
+    struct packed_field field;
+    while (packed_next(&packed, &field)) {
+        if (field.name.length > 0) { /* else it is the phrase */
+            put_line(out, field.name, field.value);
         }
     }
 }
@@ -212,12 +223,11 @@ void h1_put_request(struct text_sink *out, const struct draft *draft)
 static void put_draft_status(struct text_sink *out, const struct draft *draft)
 {
     struct becalm_text rest = draft->packed;
-    struct becalm_text name;
-    struct becalm_text phrase;
+    struct packed_field phrase;
     if (draft->phrase.at != NULL) {
         h1_put_status_line(out, draft->status, draft->phrase);
-    } else if (packed_next(&rest, &name, &phrase)) {
-        h1_put_status_line(out, draft->status, phrase);
+    } else if (packed_next(&rest, &phrase)) {
+        h1_put_status_line(out, draft->status, phrase.value);
     } else {
         h1_put_status(out, draft->status);
     }

@@ -87,7 +87,9 @@ void h2_fields_lower(struct h2_fields *fields, char *room)
             }
             field->name.at = room;
             room += field->name.length;
-            field->remembering = (uint8_t)remembering_of(FIELD_OTHER, field->name);
+            if (field->remembering != H2_SECRET) {
+                field->remembering = (uint8_t)remembering_of(FIELD_OTHER, field->name);
+            }
         }
     }
 }
@@ -105,11 +107,35 @@ static void add_passed(struct h2_fields *fields, enum field_id id, struct becalm
 
 void h2_fields_add_packed(struct h2_fields *fields, struct becalm_text packed)
 {
-    struct becalm_text name;
-    struct becalm_text value;
-    while (packed_next(&packed, &name, &value)) {
-        if (name.length > 0) {
-            add_passed(fields, field_find(name.at, name.length), name, value);
+    struct packed_field field;
+    while (packed_next(&packed, &field)) {
+        if (field.name.length > 0) {
+            add_passed(fields, field_find(field.name.at, field.name.length), field.name, field.value);
+            if (field.secret) {
+                h2_fields_hide(fields, fields->count - 1);
+            }
+        }
+    }
+}
+
+/* Few heads have secrets: so the fields are walked a second time for them. What is added may have a field that came as
+ * its part, as a list of addresses has. */
+void h2_fields_hide_draft(struct h2_fields *fields, const struct draft *draft, size_t first)
+{
+    const struct head *head = draft->passed;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct field *field = &head->field[i];
+        if (!field->hop && (draft->skip >> field->id & 1) == 0) {
+            if (field->secret) {
+                h2_fields_hide(fields, first);
+            }
+            first++;
+        }
+    }
+    for (; first < fields->count; first++) {
+        enum field_id id = fields->field[first].name_id;
+        if (id != FIELD_OTHER && head_has_secret(head, id)) {
+            h2_fields_hide(fields, first);
         }
     }
 }

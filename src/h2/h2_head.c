@@ -88,6 +88,9 @@ static void put_request_line(struct h2_block *block)
     text_put_chars(out, " HTTP/1.1\r\n");
     if (block->authority.at != 0 || connect) {
         h1_put_field(out, "host", authority);
+        if (block->secret_authority) {
+            h1_hide_line(out, authority.length);
+        }
     }
 }
 
@@ -230,6 +233,29 @@ void h2_block_field(struct h2_block *block, struct becalm_text name, struct beca
     }
 }
 
+/* Is this field's line the last one? A Host that :authority has said before has none of its own, and a crumb has none
+ * if it is not the first; then it needs no mark, since Cookie is a secret anyway. */
+static bool is_last_line(const struct h2_block *block, struct becalm_text name, struct becalm_text value)
+{
+    const struct text_sink *out = &block->text;
+    size_t line = name.length + value.length + sizeof ": \r\n" - 1;
+    const char *at = out->at + out->length - line;
+    return line < out->length && at[-1] == '\n' && memcmp(at, name.at, name.length) == 0;
+}
+
+void h2_block_hide(struct h2_block *block, struct becalm_text name, struct becalm_text value)
+{
+    block->secret = true;
+    block->secret_method |= text_is(name, ":method");
+    block->secret_authority |= text_is(name, ":authority");
+    block->secret_path |= text_is(name, ":path");
+    block->secret_status |= text_is(name, ":status");
+    if (!block->malformed && block->begin != 0 && is_last_line(block, name, value)) {
+        h1_hide_line(&block->text, value.length);
+        block->cookie += text_is(name, "cookie") && block->cookie != 0;
+    }
+}
+
 /* A path is one, or the asterisk of OPTIONS; of other schemes nobody knows what theirs are. */
 static bool has_path(const struct h2_block *block)
 {
@@ -290,6 +316,15 @@ static void settle_body(struct head *head, bool end, bool answer)
     head->keep_alive = true;
 }
 
+static __attribute__((noinline)) void settle_secrets(struct head *head, const struct h2_block *block)
+{
+    h1_read_secrets(head);
+    head->secret = true;
+    head->secret_method = block->secret_method;
+    head->secret_target = block->secret_path;
+    head->secret_status = block->secret_status;
+}
+
 struct h1_verdict h2_block_end(struct h2_block *block, const struct h2_limits *limits, bool end, bool to_head,
                                struct head *head)
 {
@@ -309,6 +344,9 @@ struct h1_verdict h2_block_end(struct h2_block *block, const struct h2_limits *l
         answer ? h1_parse_answer(bytes, length, &h1, to_head, false, head) : h1_parse_request(bytes, length, &h1, head);
     if (verdict.kind == H1_OK) {
         settle_body(head, end, answer);
+        if (block->secret) {
+            settle_secrets(head, block);
+        }
     }
     return verdict;
 }

@@ -30,7 +30,12 @@ struct h2_block {
     struct h2_span authority;
     struct h2_span path;
     struct h2_span status;
-    int64_t length;    /* what Content-Length says; -1: there is none */
+    int64_t length; /* what Content-Length says; -1: there is none */
+    bool secret;    /* a field was marked as never indexed, or one of these: */
+    bool secret_method;
+    bool secret_authority;
+    bool secret_path;
+    bool secret_status;
     bool host;         /* there is a Host */
     bool malformed;    /* it breaks a rule of HTTP/2: nobody hears of it */
     const char *wrong; /* which rule of HTTP/1 it breaks; NULL: none so far */
@@ -38,6 +43,8 @@ struct h2_block {
 
 void h2_block_begin(struct h2_block *, enum h2_block_kind, const struct h2_scratch *);
 void h2_block_field(struct h2_block *, struct becalm_text name, struct becalm_text value);
+/* Its sender has marked it as never indexed (RFC 7541, 6.2.3); it was the latest. */
+void h2_block_hide(struct h2_block *, struct becalm_text name, struct becalm_text value);
 /* Of a head that nobody hears of: the field is only counted. */
 void h2_block_count(struct h2_block *, struct becalm_text name, struct becalm_text value);
 /* All is here: is it well formed, and has what it must have? */

@@ -13,7 +13,7 @@
 enum h2_remembering {
     H2_REMEMBERED, /* it enters the table */
     H2_SAID,       /* it would only push out others: it is new in each message */
-    H2_SECRET      /* nobody behind the peer may remember it either (RFC 7541, 7.1.3) */
+    H2_SECRET      /* nobody behind the peer may remember it either (RFC 7541, 6.2.3); what comes so is passed on so */
 };
 
 struct h2_field {

@@ -68,8 +68,22 @@ static struct becalm_text status_text(char text[3], uint32_t status)
     return (struct becalm_text){text, 3};
 }
 
+/* The parts of the first line stand as in add_request(). */
+static __attribute__((noinline)) void hide_request(struct h2_fields *fields, const struct draft *draft)
+{
+    const struct head *head = draft->passed;
+    const bool secret[] = {head->secret_method, false, head_has_secret(head, FIELD_HOST), head->secret_target};
+    for (size_t i = 0; i < sizeof secret / sizeof *secret; i++) {
+        if (secret[i]) {
+            h2_fields_hide(fields, i);
+        }
+    }
+    h2_fields_hide_draft(fields, draft, sizeof secret / sizeof *secret);
+}
+
 static void add_request(struct h2_fields *fields, const struct h2_session *session, const struct draft *draft)
 {
+    const struct head *head = draft->passed;
     h2_fields_begin(fields);
     h2_fields_add(fields, ":method", draft->method);
     h2_fields_add(fields, ":scheme",
@@ -77,8 +91,30 @@ static void add_request(struct h2_fields *fields, const struct h2_session *sessi
     h2_fields_add(fields, ":authority", draft->authority);
     h2_fields_add(fields, ":path", draft->path);
     h2_fields_add_draft(fields, draft);
+    if (head != NULL && head->secret) {
+        hide_request(fields, draft);
+    }
     if (draft->te_trailers) {
         h2_fields_add(fields, "te", (struct becalm_text){"trailers", 8});
+    }
+}
+
+static __attribute__((noinline)) void hide_answer(struct h2_fields *fields, const struct draft *draft)
+{
+    if (draft->passed->secret_status) {
+        h2_fields_hide(fields, 0);
+    }
+    h2_fields_hide_draft(fields, draft, 1);
+}
+
+static void add_answer(struct h2_fields *fields, const struct draft *draft, char status[3])
+{
+    const struct head *head = draft->passed;
+    h2_fields_begin(fields);
+    h2_fields_add(fields, ":status", status_text(status, draft->status));
+    h2_fields_add_draft(fields, draft);
+    if (head != NULL && head->secret) {
+        hide_answer(fields, draft);
     }
 }
 
@@ -111,9 +147,7 @@ void h2_interim(struct h2_stream *stream, const struct draft *draft)
 {
     UNFILLED struct h2_fields fields;
     char status[3];
-    h2_fields_begin(&fields);
-    h2_fields_add(&fields, ":status", status_text(status, draft->status));
-    h2_fields_add_draft(&fields, draft);
+    add_answer(&fields, draft, status);
     if (stream->session->end == H2_END_NONE) { /* hints promise nothing: without memory there are none */
         (void)h2_queue_head(stream->session, stream->id, &fields, false);
     }
@@ -123,9 +157,7 @@ void h2_answer(struct h2_stream *stream, const struct draft *draft, bool end)
 {
     UNFILLED struct h2_fields fields;
     char status[3];
-    h2_fields_begin(&fields);
-    h2_fields_add(&fields, ":status", status_text(status, draft->status));
-    h2_fields_add_draft(&fields, draft);
+    add_answer(&fields, draft, status);
     stream->said = true;
     stream->out_ended = end;
     say_head(stream, &fields, end);
@@ -159,7 +191,7 @@ static bool pack_trailers(struct h2_stream *stream, const struct head *trailers)
     char *room = blocks_take(stream->session->scratch->blocks, all);
     struct text_sink out = {.at = room, .size = size};
     for (uint32_t i = 0; room != NULL && i < trailers->field_count; i++) {
-        packed_put(&out, field_name(trailers, &trailers->field[i]), field_value(trailers, &trailers->field[i]));
+        packed_put(&out, packed_of(trailers, &trailers->field[i]));
     }
     stream->trailers = (struct bytes){.at = room, .length = (uint32_t)out.length, .size = (uint32_t)all};
     return room != NULL;

@@ -200,6 +200,9 @@ static void take_field(struct h2_session *session, const nghttp2_nv *field)
     struct becalm_text value = {(const char *)field->value, field->valuelen};
     if (session->heading == H2_HEADING_TAKEN) {
         h2_block_field(&session->block, name, value);
+        if ((field->flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0) {
+            h2_block_hide(&session->block, name, value);
+        }
     } else {
         h2_block_count(&session->block, name, value);
     }

@@ -17,6 +17,16 @@ bool field_is_named(const struct head *head, const struct field *field, struct b
     return true;
 }
 
+bool head_has_secret(const struct head *head, enum field_id id)
+{
+    for (uint32_t i = 0; head->secret && i < head->field_count; i++) {
+        if (head->field[i].secret && head->field[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct becalm_text head_find(const struct head *head, enum field_id name)
 {
     if (head_has(head, name)) {

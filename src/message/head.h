@@ -44,7 +44,11 @@ struct head {
     uint64_t content_length;
     bool as_it_came;  /* HTTP/1: each field is passed on, and its line is what HTTP/1 writes here: "name: value" */
     bool length_once; /* exactly one Content-Length, in plain digits: that field may be passed on unchanged */
-    uint64_t seen;    /* bit n: a field with id n is there */
+    bool secret;      /* HTTP/2: a field is, or one of these: */
+    bool secret_method;
+    bool secret_target;
+    bool secret_status;
+    uint64_t seen; /* bit n: a field with id n is there */
     uint32_t field_count;
     struct field field[HEAD_FIELDS_MAX];
 };
@@ -67,6 +71,9 @@ static inline bool head_has(const struct head *head, enum field_id id)
 {
     return (head->seen >> id & 1) != 0;
 }
+
+/* Has a field with this id the mark of HTTP/2 that it is never indexed? */
+bool head_has_secret(const struct head *, enum field_id);
 
 /* The value of the first field with this id or name, or of the last; absent: there is none. */
 struct becalm_text head_find(const struct head *, enum field_id);

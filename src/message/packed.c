@@ -8,36 +8,39 @@ struct lengths {
     uint32_t value;
 };
 
-void packed_put(struct text_sink *out, struct becalm_text name, struct becalm_text value)
+/* No name is so long. */
+#define SECRET 0x80000000u
+
+void packed_put(struct text_sink *out, struct packed_field field)
 {
-    struct lengths lengths = {(uint32_t)name.length, (uint32_t)value.length};
+    struct lengths lengths = {(uint32_t)field.name.length | (field.secret ? SECRET : 0), (uint32_t)field.value.length};
     text_put(out, (struct becalm_text){(const char *)&lengths, sizeof lengths});
-    text_put(out, name);
-    text_put(out, value);
+    text_put(out, field.name);
+    text_put(out, field.value);
 }
 
 void packed_put_draft(struct text_sink *out, const struct draft *draft)
 {
     const struct head *head = draft->passed;
-    packed_put(out, (struct becalm_text){0}, draft->phrase);
+    packed_put(out, (struct packed_field){.value = draft->phrase});
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct field *field = &head->field[i];
         if (!field->hop && (draft->skip >> field->id & 1) == 0) {
-            packed_put(out, field_name(head, field), field_value(head, field));
+            packed_put(out, packed_of(head, field));
         }
     }
     for (uint32_t i = 0; i < draft->count; i++) {
-        packed_put(out, draft->added[i].name, draft->added[i].value);
+        packed_put(out, (struct packed_field){draft->added[i].name, draft->added[i].value, false});
     }
     out->full |= draft->values.full;
 }
 
 void packed_put_trailers(struct text_sink *out, const struct head *head)
 {
-    packed_put(out, (struct becalm_text){0}, (struct becalm_text){0});
+    packed_put(out, (struct packed_field){0});
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (!head->field[i].hop) {
-            packed_put(out, field_name(head, &head->field[i]), field_value(head, &head->field[i]));
+            packed_put(out, packed_of(head, &head->field[i]));
         }
     }
 }
@@ -45,11 +48,10 @@ void packed_put_trailers(struct text_sink *out, const struct head *head)
 struct becalm_text packed_split(struct becalm_text *packed)
 {
     struct becalm_text rest = *packed;
-    struct becalm_text name;
-    struct becalm_text value;
-    (void)packed_next(&rest, &name, &value); /* the phrase */
+    struct packed_field field;
+    (void)packed_next(&rest, &field); /* the phrase */
     const char *end = rest.at;
-    while (packed_next(&rest, &name, &value) && name.length > 0) {
+    while (packed_next(&rest, &field) && field.name.length > 0) {
         end = rest.at;
     }
     packed->length = (size_t)(end - packed->at);
@@ -77,6 +79,7 @@ bool packed_is_right(struct becalm_text packed)
             return false;
         }
         memcpy(&lengths, packed.at, sizeof lengths);
+        lengths.name &= lengths.name == SECRET ? SECRET : ~SECRET; /* without a name nothing is */
         if (lengths.name > packed.length || lengths.value > packed.length ||
             (size_t)lengths.name + lengths.value > packed.length - sizeof lengths) {
             return false;
@@ -85,10 +88,9 @@ bool packed_is_right(struct becalm_text packed)
         if (first ? lengths.name != 0 : lengths.name == 0 && (nameless > 2 || lengths.value != 0)) {
             return false;
         }
-        struct becalm_text name = {0};
-        struct becalm_text value = {0};
-        (void)packed_next(&packed, &name, &value);
-        if (!is_plain(name, true) || !is_plain(value, false)) {
+        struct packed_field field = {0};
+        (void)packed_next(&packed, &field);
+        if (!is_plain(field.name, true) || !is_plain(field.value, false)) {
             return false;
         }
     }
@@ -107,11 +109,10 @@ static bool is_name(struct becalm_text name, const char *wanted)
 size_t packed_without(char *at, size_t length, const char *name)
 {
     struct becalm_text rest = {at, length};
-    struct becalm_text found = {0};
-    struct becalm_text value = {0};
+    struct packed_field found = {0};
     size_t kept = 0;
-    for (const char *from = at; packed_next(&rest, &found, &value); from = rest.at) {
-        if (!is_name(found, name)) {
+    for (const char *from = at; packed_next(&rest, &found); from = rest.at) {
+        if (!is_name(found.name, name)) {
             size_t size = (size_t)(rest.at - from);
             memmove(at + kept, from, size);
             kept += size;
@@ -120,16 +121,18 @@ size_t packed_without(char *at, size_t length, const char *name)
     return kept;
 }
 
-bool packed_next(struct becalm_text *rest, struct becalm_text *name, struct becalm_text *value)
+bool packed_next(struct becalm_text *rest, struct packed_field *field)
 {
     struct lengths lengths;
     if (rest->length == 0) {
         return false;
     }
     memcpy(&lengths, rest->at, sizeof lengths);
-    *name = (struct becalm_text){rest->at + sizeof lengths, lengths.name};
-    *value = (struct becalm_text){name->at + name->length, lengths.value};
-    size_t length = sizeof lengths + lengths.name + lengths.value;
+    size_t name_length = lengths.name & ~SECRET;
+    field->name = (struct becalm_text){rest->at + sizeof lengths, name_length};
+    field->value = (struct becalm_text){field->name.at + name_length, lengths.value};
+    field->secret = (lengths.name & SECRET) != 0;
+    size_t length = sizeof lengths + name_length + lengths.value;
     rest->at += length;
     rest->length -= length;
     return true;

@@ -24,6 +24,7 @@ sys.path.insert(0, str(HERE))
 from certs import Authority  # noqa: E402
 from host import Host, wait_until  # noqa: E402
 from ports import free_port  # noqa: E402
+import store  # noqa: E402
 from wire import Wire, ask  # noqa: E402
 
 HAND_OVER = (  # the descriptors of its first argument become 3, 4 and so on, as systemd passes sockets
@@ -291,6 +292,18 @@ def pair(gateway, host):
         return gateway(policy_of(these, text, rules), **more), these[0] if hosts == 1 else these
 
     return make
+
+
+@pytest.fixture
+def redis_of(tmp_path):
+    """Keys in a Redis of its own, as the policy says it."""
+    if store.SERVER is None:
+        pytest.skip("redis-server is not installed")
+    running = store.Redis(tmp_path).start()
+    (tmp_path / "secret").write_text("0123456789abcdef0123456789abcdef")
+    running.be_trusted()
+    yield f"store: {{redis: '{running.url}'}}\nidempotencyStore: {{redis: inherit, secretFile: {tmp_path}/secret, timeout: 30s}}\n"
+    running.stop()
 
 
 def policy_of(hosts, text="", rules=""):

@@ -25,6 +25,7 @@ class Asked:
     fields: list
     body: bytes = b""
     trailers: dict = dataclasses.field(default_factory=dict)
+    all_trailers: list = dataclasses.field(default_factory=list)
     alone: bool = False  # its head has ended it
     ended: bool = False
     refused: bool = False  # by us
@@ -50,6 +51,7 @@ class Answer:
     fields: tuple = ()
     trailers: tuple = ()
     interim: tuple = ()  # statuses of 1xx
+    hints: tuple = ()  # their fields
     end: bool = True
 
 
@@ -166,6 +168,7 @@ class Connection:
                     pass  # it was reset before this came
         elif isinstance(event, h2.events.TrailersReceived):
             asked.trailers = dict(event.headers)
+            asked.all_trailers = list(event.headers)
         elif isinstance(event, h2.events.StreamEnded):
             asked.ended = True
             reply = None if asked.refused else self.host.at_end(asked)  # an answer on it would end the connection
@@ -203,7 +206,7 @@ class Connection:
     def answer(self, asked, reply):
         with self.lock:
             for status in reply.interim:
-                self.h2.send_headers(asked.stream, [(":status", str(status))])
+                self.h2.send_headers(asked.stream, [(":status", str(status)), *reply.hints])
             bodiless = not reply.body and not reply.trailers and reply.end
             head = [(":status", str(reply.status)), *reply.fields]
             self.h2.send_headers(asked.stream, head, end_stream=bodiless)

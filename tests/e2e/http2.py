@@ -37,10 +37,12 @@ def block(method="GET", path="/", more=()):
 class Answer:
     status: int = 0
     fields: dict = dataclasses.field(default_factory=dict)
+    all_fields: list = dataclasses.field(default_factory=list)
     body: bytes = b""
     trailers: dict = dataclasses.field(default_factory=dict)
     all_trailers: list = dataclasses.field(default_factory=list)
     interim: list = dataclasses.field(default_factory=list)
+    hints: list = dataclasses.field(default_factory=list)  # the fields of all 1xx
     ended: bool = False
     reset: int = None  # the code
 
@@ -87,8 +89,10 @@ class Http2:
         self.socket.sendall(self.connection.data_to_send())
 
     def begin(self, method="GET", path="/", fields=(), end=True, authority="a"):
+        return self.send([(":method", method), (":scheme", self.scheme), (":authority", authority), (":path", path), *fields], end)
+
+    def send(self, head, end):
         stream = self.connection.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", self.scheme), (":authority", authority), (":path", path), *fields]
         self.connection.send_headers(stream, head, end_stream=end)
         self.answers[stream] = Answer()
         self.flush()
@@ -139,9 +143,11 @@ class Http2:
         answer = self.answers.setdefault(stream, Answer()) if stream else None
         if isinstance(event, h2.events.ResponseReceived):
             answer.fields = dict(event.headers)
+            answer.all_fields = list(event.headers)
             answer.status = int(answer.fields[":status"])
         elif isinstance(event, h2.events.InformationalResponseReceived):
             answer.interim.append(int(dict(event.headers)[":status"]))
+            answer.hints += event.headers
         elif isinstance(event, h2.events.DataReceived):
             answer.body += event.data
             if stream not in self.shut:

@@ -6,7 +6,6 @@ import queue
 import threading
 
 import pytest
-import store
 from conftest import policy_of, wait_until
 from grpc_lab import SECONDS, Fails, GrpcClient, grpc, serves  # noqa: F401: a fixture
 from host_h2 import Answer, Close, HostH2, Refuse
@@ -48,18 +47,6 @@ def grpc_pair(gateway, serves):
     yield make
     for each in clients:
         each.channel.close()
-
-
-@pytest.fixture
-def redis_of(tmp_path):
-    """Keys in a Redis of its own, as the policy says it."""
-    if store.SERVER is None:
-        pytest.skip("redis-server is not installed")
-    running = store.Redis(tmp_path).start()
-    (tmp_path / "secret").write_text("0123456789abcdef0123456789abcdef")
-    running.be_trusted()
-    yield f"store: {{redis: '{running.url}'}}\nidempotencyStore: {{redis: inherit, secretFile: {tmp_path}/secret, timeout: 30s}}\n"
-    running.stop()
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@
 /* One session between a peer whose frames are made by hand and an owner that writes down what it is told:
  *
  *   up    "request 1 GET /a end; data 1 5; end 1; closed 1 8; "
- *   down  "SETTINGS HEADERS:1 DATA:1 RST:1=7 GOAWAY=11 "  (acknowledgements have a "+" behind them) */
+ *   down  "SETTINGS HEADERS:1 DATA:1 RST:1=7 GOAWAY=11 "  (acknowledgements have a "+" behind them)
+ *
+ * A field that is marked as never indexed has a "(" before its name, which no name can have. */
 
 #include "check.h"
 
@@ -69,8 +71,9 @@ static void lab_keep_head(struct lab *lab, const struct head *head)
     for (uint32_t i = 0; i < head->field_count; i++) {
         struct becalm_text name = field_name(head, &head->field[i]);
         struct becalm_text value = field_value(head, &head->field[i]);
-        length += (size_t)snprintf(lab->head + length, sizeof lab->head - length, "%.*s=%.*s|", (int)name.length,
-                                   name.at, (int)value.length, value.at);
+        length +=
+            (size_t)snprintf(lab->head + length, sizeof lab->head - length, "%s%.*s=%.*s|",
+                             head->field[i].secret ? "(" : "", (int)name.length, name.at, (int)value.length, value.at);
     }
     lab->framing = head->framing;
 }
@@ -93,8 +96,8 @@ static void *lab_request(void *owner, struct h2_stream *stream, const struct hea
     struct becalm_text target = head_target(head);
     int32_t id = lab_next_id;
     lab_next_id += 2;
-    lab_note(lab, "request %d %.*s %.*s%s; ", id, (int)method.length, method.at, (int)target.length, target.at,
-             end ? " end" : "");
+    lab_note(lab, "request %d %s%.*s %s%.*s%s; ", id, head->secret_method ? "(" : "", (int)method.length, method.at,
+             head->secret_target ? "(" : "", (int)target.length, target.at, end ? " end" : "");
     lab_keep_head(lab, head);
     return lab->refuses ? NULL : lab_own(lab, stream, id);
 }
@@ -112,7 +115,8 @@ static void *lab_unfit(void *owner, struct h2_stream *stream, struct h1_verdict 
 static void lab_answer(void *owner, const struct head *head, bool end)
 {
     struct lab_stream *stream = owner;
-    lab_note(stream->lab, "answer %d %u%s; ", stream->id, head->status, end ? " end" : "");
+    lab_note(stream->lab, "answer %d %s%u%s; ", stream->id, head->secret_status ? "(" : "", head->status,
+             end ? " end" : "");
     lab_keep_head(stream->lab, head);
 }
 
@@ -200,17 +204,18 @@ static void lab_frame(struct lab *lab, uint8_t type, uint8_t flags, int32_t id, 
     }
 }
 
-/* A head: "name=value|name=value|", each never indexed and without Huffman. Returns the length of the block. */
+/* A head: "name=value|(name=value|", each without indexing and without Huffman. Returns the length of the block. */
 static size_t lab_block(char *to, const char *fields)
 {
     size_t length = 0;
     while (*fields != '\0') {
+        to[length++] = *fields == '(' ? 0x10 : 0;
+        fields += *fields == '(';
         const char *equals = strchr(fields + 1, '=');
         const char *bar = strchr(equals, '|');
         size_t name = (size_t)(equals - fields);
         size_t value = (size_t)(bar - equals - 1);
         check_true(name < 127);
-        to[length++] = 0x10;
         to[length++] = (char)name;
         memcpy(to + length, fields, name);
         length += name;

@@ -441,7 +441,7 @@ static void test_h2_session__both_sides_understand_each_other(void **state)
     talk(client, server);
     check_true(strstr(server->up, "request 1 POST /b; data 1 ") != NULL);
     check_true(strstr(server->up, "end 1; ") != NULL);
-    check_eq_str(server->head, "host=b.example|x-request-id=7|");
+    check_eq_str(server->head, "host=b.example|(x-request-id=7|");
     static const char trailers[] = "grpc-status: 14\r\nx-why: b c\r\n\r\n";
     static struct head head;
     check_true(h1_parse_trailers(trailers, sizeof trailers - 1, &head).kind == H1_OK);
@@ -454,6 +454,134 @@ static void test_h2_session__both_sides_understand_each_other(void **state)
     check_eq_u64(h2_stream_count(client->session) + h2_stream_count(server->session), 0);
     lab_free(client);
     lab_free(server);
+}
+
+/* ---- the mark that a field is never indexed ---- */
+
+/* The fields of a head pass, with their marks, and one that this side writes anew. */
+static void draft_of(struct draft *draft, char room[64], const struct head *head)
+{
+    draft_begin(draft, room, 64);
+    draft->method = head_method(head);
+    draft->path = head_target(head);
+    draft->authority = head_find(head, FIELD_HOST);
+    draft->status = head->status;
+    draft->passed = head;
+    draft->skip = FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_FORWARDED_FOR);
+    if (head_has(head, FIELD_FORWARDED_FOR)) {
+        draft_add_chars(draft, "x-forwarded-for", "1, 2");
+        draft_add_chars(draft, "x-own", "3");
+    }
+}
+
+/* A head as a session of this role tells it. */
+static struct head *head_told(struct lab *lab)
+{
+    const struct head *head = &lab->scratch.head;
+    return head_copy(malloc(head_copy_size(head)), head);
+}
+
+static void test_h2_session__a_request_passes_with_its_marks(void **state)
+{
+    static const struct {
+        const char *came;
+        const char *up;
+        const char *passed;
+    } rows[] = {
+        {LAB_GET "x=1|", "GET /a", "host=a.example|x=1|"},
+        {LAB_GET "(x=1|y=2|", "GET /a", "host=a.example|(x=1|y=2|"},
+        {LAB_GET "x=1|(x=1|x=1|", "GET /a", "host=a.example|x=1|(x=1|x=1|"},
+        {LAB_GET "(x-empty=|y=|", "GET /a", "host=a.example|(x-empty=|y=|"},
+        {LAB_GET "(accept=a|", "GET /a", "host=a.example|(accept=a|"},
+        {LAB_GET "(x-forwarded-for=1|y=2|", "GET /a", "host=a.example|y=2|(x-forwarded-for=1, 2|x-own=3|"},
+        {LAB_GET "x-forwarded-for=1|(y=2|", "GET /a", "host=a.example|(y=2|x-forwarded-for=1, 2|x-own=3|"},
+        {LAB_GET "authorization=a|cookie=b|", "GET /a", "host=a.example|(authorization=a|(cookie=b|"},
+        {LAB_GET "(cookie=b|x=1|(cookie=c|(y=2|", "GET /a", "host=a.example|(cookie=b; c|x=1|(y=2|"},
+        {LAB_GET "x=1|(host=a.example|y=2|", "GET /a", "host=a.example|x=1|y=2|"},
+        {":method=GET|:scheme=http|:path=/a|(host=a.example|y=2|", "GET /a", "(host=a.example|y=2|"},
+        {LAB_GET "x-host=a.example|(host=a.example|", "GET /a", "host=a.example|x-host=a.example|"},
+        {":method=GET|:scheme=http|:authority=a.example|(:path=/a|x=1|", "GET (/a", "host=a.example|x=1|"},
+        {":method=GET|:scheme=http|(:authority=a.example|:path=/a|x=1|", "GET /a", "(host=a.example|x=1|"},
+        {"(:method=GET|:scheme=http|:authority=a.example|:path=/|x=1|", "(GET /", "host=a.example|x=1|"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lab *ours = lab_server();
+        struct lab *client = lab_new(H2_CLIENT);
+        struct lab *host = lab_new(H2_SERVER);
+        char room[64];
+        char up[64];
+        talk(client, host);
+        lab_head(ours, 1, LAB_END, rows[i].came);
+        lab_feed(ours);
+        struct head *head = head_told(ours);
+        for (int32_t id = 1; id < 6; id += 2) { /* the second and the third time others are in the table */
+            struct draft draft;
+            draft_of(&draft, room, head);
+            struct lab_stream *owner = &lab_streams[100 + id];
+            *owner = (struct lab_stream){client, id};
+            lab_forget(host);
+            lab_next_id = id;
+            check_true(h2_request(client->session, &draft, true, owner) != NULL);
+            talk(client, host);
+            snprintf(up, sizeof up, "request %d %s end; end %d; ", id, rows[i].up, id);
+            check_eq_str(host->up, up);
+            check_eq_str(host->head, rows[i].passed);
+        }
+        free(head);
+        lab_free(ours);
+        lab_free(client);
+        lab_free(host);
+    }
+}
+
+/* A 1xx, the answer and its trailers. */
+static void test_h2_session__an_answer_passes_with_its_marks(void **state)
+{
+    struct lab *host = lab_new(H2_CLIENT); /* this side's, and its peer is made by hand */
+    struct lab *server = lab_new(H2_SERVER);
+    struct lab *client = lab_new(H2_CLIENT);
+    char room[64];
+    struct draft draft;
+    (void)state;
+    talk(client, server);
+    lab_frame(host, LAB_SETTINGS, 0, 0, NULL, 0);
+    lab_feed(host);
+    ask(client, 1, true);
+    talk(client, server);
+    lab_forget(client);
+    ask(host, 1, true);
+    lab_flush(host, NULL);
+    lab_forget(host);
+    static const char *const heads[] = {":status=103|(link=a|x=1|", "(:status=200|(x=1|y=|(grpc-status=0|"};
+    static const char *const told[] = {"answer 1 103; ", "answer 1 (200; "};
+    static const char *const passed[] = {"(link=a|x=1|", "(x=1|y=|(grpc-status=0|"};
+    for (size_t i = 0; i < 2; i++) {
+        struct lab_stream *owner = &lab_streams[100]; /* of the latest that has asked */
+        *owner = (struct lab_stream){host, 1};
+        lab_head(host, 1, 0, heads[i]);
+        lab_feed(host);
+        check_eq_str(host->up, told[i]);
+        check_eq_str(host->head, passed[i]);
+        lab_forget(host);
+        draft_of(&draft, room, &host->scratch.head);
+        *owner = (struct lab_stream){client, 1};
+        (i == 0 ? h2_interim(server->stream[0], &draft) : h2_answer(server->stream[0], &draft, false));
+        talk(client, server);
+        check_eq_str(client->up, told[i]);
+        check_eq_str(client->head, passed[i]);
+        lab_forget(client);
+    }
+    static const char trailers[] = "x-key:  1\r\nx:1\r\ny: 2\r\nz:\t 3\r\nx-empty:  \r\nX-Upper:  4\r\n\r\n";
+    static struct head head;
+    check_true(h1_parse_trailers(trailers, sizeof trailers - 1, &head).kind == H1_OK);
+    h2_end(server->stream[0], &head);
+    talk(client, server);
+    check_eq_str(client->up,
+                 "trailers 1 x-key:  1/ x: 1/ y: 2/ z:  3/ x-empty:  / x-upper:  4/ / ; end 1; closed 1 0; ");
+    lab_free(host);
+    lab_free(server);
+    lab_free(client);
 }
 
 static void test_h2_session__what_the_peer_will_not_look_at_is_refused(void **state)
@@ -563,6 +691,8 @@ BECALM_TESTS(cmocka_unit_test(test_h2_session__a_request_and_its_answer),
              cmocka_unit_test(test_h2_session__a_head_in_too_many_frames),
              cmocka_unit_test(test_h2_session__a_head_that_unpacks_to_much_more_than_it_may),
              cmocka_unit_test(test_h2_session__both_sides_understand_each_other),
+             cmocka_unit_test(test_h2_session__a_request_passes_with_its_marks),
+             cmocka_unit_test(test_h2_session__an_answer_passes_with_its_marks),
              cmocka_unit_test(test_h2_session__what_the_peer_will_not_look_at_is_refused),
              cmocka_unit_test(test_h2_session__a_request_that_waits_when_the_peer_goes_away_was_never_sent),
              cmocka_unit_test(test_h2_session__a_stream_that_is_left_gets_no_window),

@@ -16,9 +16,9 @@ static struct becalm_text text(const char *of)
 static size_t pack(char *room, size_t size, const char *const *words, size_t count)
 {
     struct text_sink out = {.at = room, .size = size};
-    packed_put(&out, (struct becalm_text){0}, text("Created"));
+    packed_put(&out, (struct packed_field){.value = text("Created")});
     for (size_t i = 0; i + 1 < count; i += 2) {
-        packed_put(&out, text(words[i]), text(words[i + 1]));
+        packed_put(&out, (struct packed_field){text(words[i]), text(words[i + 1]), false});
     }
     check_true(!out.full);
     return out.length;
@@ -78,26 +78,50 @@ static void test_packed__trailers_stand_behind_the_fields_and_can_be_taken_out(v
     char alone[256];
     size_t length = pack(room, sizeof room, words, 2);
     struct text_sink out = {.at = room, .size = sizeof room, .length = length};
-    struct becalm_text name;
-    struct becalm_text value;
+    struct packed_field field;
     (void)state;
     struct becalm_text packed = {room, length};
     check_eq_u64(packed_split(&packed).length, 0);
     check_eq_u64(packed.length, length);
-    packed_put(&out, text(""), text(""));
-    packed_put(&out, text(status[0]), text(status[1]));
+    packed_put(&out, (struct packed_field){0});
+    packed_put(&out, (struct packed_field){text(status[0]), text(status[1]), false});
     packed = (struct becalm_text){room, out.length};
     check_true(packed_is_right(packed));
     struct becalm_text trailers = packed_split(&packed);
     check_eq_u64(packed.length, length);
     check_true(memcmp(room, alone, pack(alone, sizeof alone, words, 2)) == 0);
-    check_true(packed_next(&trailers, &name, &value) && name.length == 11 && value.length == 1 && value.at[0] == '0');
-    check_true(!packed_next(&trailers, &name, &value));
-    packed_put(&out, text(""), text("")); /* there are trailers once */
+    check_true(packed_next(&trailers, &field) && field.name.length == 11 && field.value.length == 1 &&
+               field.value.at[0] == '0');
+    check_true(!packed_next(&trailers, &field));
+    packed_put(&out, (struct packed_field){0}); /* there are trailers once */
     check_true(!packed_is_right((struct becalm_text){room, out.length}));
     packed = (struct becalm_text){room, pack(room, sizeof room, NULL, 0)}; /* a phrase alone */
     check_eq_u64(packed_split(&packed).length, 0);
     check_eq_u64(packed.length, pack(alone, sizeof alone, NULL, 0));
+}
+
+static void test_packed__a_field_stays_secret(void **state)
+{
+    char room[256];
+    struct text_sink out = {.at = room, .size = sizeof room};
+    struct packed_field field;
+    (void)state;
+    packed_put(&out, (struct packed_field){.value = text("Created")});
+    packed_put(&out, (struct packed_field){text("x-key"), text("1"), true});
+    packed_put(&out, (struct packed_field){text("x"), text("2"), false});
+    packed_put(&out, (struct packed_field){text("y"), text(""), true});
+    struct becalm_text rest = {room, out.length};
+    check_true(packed_is_right(rest));
+    check_true(packed_next(&rest, &field) && !field.secret && field.value.length == 7);
+    check_true(packed_next(&rest, &field) && field.secret && field.name.length == 5 && field.value.length == 1);
+    check_true(packed_next(&rest, &field) && !field.secret && field.name.length == 1 && field.value.length == 1);
+    check_true(packed_next(&rest, &field) && field.secret && field.name.length == 1 && field.value.length == 0);
+    check_true(!packed_next(&rest, &field));
+    rest = (struct becalm_text){room, packed_without(room, out.length, "x")};
+    check_true(packed_next(&rest, &field) && packed_next(&rest, &field) && field.secret);
+    out.length = 0; /* a phrase and what divides fields from trailers are no fields */
+    packed_put(&out, (struct packed_field){.value = text("Created"), .secret = true});
+    check_true(!packed_is_right((struct becalm_text){room, out.length}));
 }
 
 int main(void)
@@ -107,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_packed__what_could_be_another_head_is_not_right),
         cmocka_unit_test(test_packed__fields_of_a_name_are_taken_out),
         cmocka_unit_test(test_packed__trailers_stand_behind_the_fields_and_can_be_taken_out),
+        cmocka_unit_test(test_packed__a_field_stays_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

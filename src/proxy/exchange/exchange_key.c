@@ -20,12 +20,11 @@
 static uint32_t code_stored(struct becalm_text packed)
 {
     static const char status[] = "grpc-status";
-    struct becalm_text name;
-    struct becalm_text value;
+    struct packed_field field;
     uint32_t code = BECALM_GRPC_NONE;
-    while (packed_next(&packed, &name, &value)) {
-        if (name.length == sizeof status - 1 && memcmp(name.at, status, name.length) == 0) {
-            code = becalm__grpc_status_both(code, becalm__grpc_status_read(value));
+    while (packed_next(&packed, &field)) {
+        if (field.name.length == sizeof status - 1 && memcmp(field.name.at, status, field.name.length) == 0) {
+            code = becalm__grpc_status_both(code, becalm__grpc_status_read(field.value));
         }
     }
     return code;
@@ -35,14 +34,13 @@ static uint32_t code_stored(struct becalm_text packed)
  * failure. */
 static void trailers_write(struct worker *worker, struct becalm_text packed, struct bytes *to)
 {
-    struct becalm_text name;
-    struct becalm_text value;
+    struct packed_field field;
     struct text_sink out = {.at = worker->out, .size = WORKER_OUT};
-    while (packed_next(&packed, &name, &value)) {
-        text_put(&out, name);
-        text_put_chars(&out, ": ");
-        text_put(&out, value);
-        text_put_chars(&out, "\r\n");
+    while (packed_next(&packed, &field)) {
+        h1_put_line(&out, field.name, field.value);
+        if (field.secret) {
+            h1_hide_line(&out, field.value.length);
+        }
     }
     text_put_chars(&out, "\r\n");
     if (!out.full) {
