@@ -306,6 +306,33 @@ static void test_h2_packer__finds_names_beside_other_values(void **state)
     talk_end();
 }
 
+/* A field that stands in the table is said in full where its sender has marked it; and so is one that is only said,
+ * whose value nobody looks up. Of both the name is looked up. */
+static void test_h2_packer__what_is_not_remembered_is_no_number_although_it_stands_in_the_table(void **state)
+{
+    (void)state;
+    talk_begin(4096);
+    add("x-own", "1", H2_REMEMBERED);
+    add("x-own", "1", H2_SECRET);
+    add("x-own", "1", H2_SAID);
+    add("x-own", "1", H2_REMEMBERED);
+    add(":path", "/", H2_SECRET);
+    add(":path", "/", H2_SAID);
+    say();
+    check_said("40"
+               "84f2b1fc55"
+               "0131"
+               "1f2f"
+               "0131"
+               "0f2f"
+               "0131"
+               "be"
+               "14"
+               "012f"
+               "84");
+    talk_end();
+}
+
 /* The id of a name stands for it; a name without one is found all the same, and the other way round. */
 static void test_h2_packer__ids_of_names_change_nothing(void **state)
 {
@@ -660,6 +687,7 @@ BECALM_TESTS(cmocka_unit_test(test_h2_packer__knows_all_that_everybody_knows),
              cmocka_unit_test(test_h2_packer__answers_are_those_of_c_6),
              cmocka_unit_test(test_h2_packer__secrets_are_told_as_such_and_never_remembered),
              cmocka_unit_test(test_h2_packer__finds_names_beside_other_values),
+             cmocka_unit_test(test_h2_packer__what_is_not_remembered_is_no_number_although_it_stands_in_the_table),
              cmocka_unit_test(test_h2_packer__ids_of_names_change_nothing),
              cmocka_unit_test(test_h2_packer__names_in_one_slot_are_not_mixed_up),
              cmocka_unit_test(test_h2_packer__fields_with_one_hash_are_not_mixed_up),
