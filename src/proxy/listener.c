@@ -4,6 +4,7 @@
 
 #include "greeting.h"
 #include "listening.h"
+#include "room.h"
 
 #include "container.h"
 
@@ -70,6 +71,9 @@ static void take_in(struct listener *listener, int most)
         } else if (fd >= 0) {
             client_accept(worker, fd, &peer, &listener->door);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if ((errno == EMFILE || errno == ENFILE) && room_squeeze(worker)) {
+                return; /* they are closed behind this wake-up, and the level wakes us again */
+            }
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);
             wheel_arm(&worker->loop.wheel, &listener->pause, becalm_ns_after(worker->loop.now, PAUSE));

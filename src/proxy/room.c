@@ -274,6 +274,14 @@ static void room_leave(struct client *client)
     }
 }
 
+/* The new connection may need a second descriptor, to a host. */
+bool room_squeeze(struct worker *worker)
+{
+    tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
+    bool one = displace_for(worker, 1);
+    return displace_for(worker, 1) || one;
+}
+
 void room_trim(struct worker *worker)
 {
     uint32_t max = settings_of(worker)->max_connections;

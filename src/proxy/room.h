@@ -23,6 +23,10 @@ void room_free(struct worker *);
 void room_asked(struct worker *);
 void room_answered(struct worker *);
 
+/* No descriptor is left for a new connection: closes connections that it would close if all places were taken. False:
+ * there is none. */
+bool room_squeeze(struct worker *);
+
 /* maxConnections may have become smaller. */
 void room_trim(struct worker *);
 

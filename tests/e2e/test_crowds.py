@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import sys
 import threading
 import time
 
@@ -73,6 +74,17 @@ def test_idle_connections_of_one_client_make_room_for_others(pair, kind, workers
     assert gateway.metric("becalm_bounds_reached_total", bound="maxConnections", action="displaced") >= 1
     assert gateway.metric("becalm_bounds_reached_total", bound="maxConnections", action="refused") == 0
     assert len(gateway.log_lines("all connections are taken")) in range(1, workers + 1), "it is told, and not each time"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_idle_connections_make_room_for_others_where_descriptors_are_fewer_than_places(pair, kind):
+    """No timeout ends them: others would wait for ever."""
+    few = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); os.execv(sys.argv[1], sys.argv[1:])"
+    gateway, host = pair("headerTimeout: 10m\nidleTimeout: 10m", wrapper=[sys.executable, "-c", few])
+    with crowd(gateway, 150, first=KINDS[kind]) as wires:
+        assert [gateway.ask(source=OTHER).status for _ in range(20)] == [200] * 20
+        assert gone(wires) >= 50, "those that there are no descriptors for went, and some more"
+    assert gateway.log_lines("no descriptor is left")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
