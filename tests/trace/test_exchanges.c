@@ -355,7 +355,7 @@ static void test_exchange__an_enforced_key_is_held_when_nobody_knows_what_became
     lab_expect(&lab, "[  0ms] client 1 says POST /charge and 2 bytes\n"
                      "[  0ms] host a1 hears POST /charge and 2 bytes\n"
                      "[ 10ms] host a1 goes\n"
-                     "[ 10ms] client 1 hears 502 and 175 bytes\n"
+                     "[ 10ms] client 1 hears 502 and 169 bytes\n"
                      "[110ms] client 2 says POST /charge and 2 bytes\n"
                      "[110ms] client 2 hears 409 and 304 bytes\n");
 }
