@@ -6,6 +6,8 @@ import os
 import pathlib
 import platform
 import re
+import resource
+import select
 import shutil
 import signal
 import socket
@@ -22,7 +24,8 @@ PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
 sys.path.insert(0, str(HERE))
 
 from certs import Authority  # noqa: E402
-from host import Host, wait_until  # noqa: E402
+from host import Host, Reply, wait_until  # noqa: E402
+from message import request  # noqa: E402
 from ports import free_port  # noqa: E402
 import store  # noqa: E402
 from wire import Wire, ask  # noqa: E402
@@ -165,6 +168,29 @@ class Gateway:
 
     def open_fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def fill_descriptors(self, host, calls=20):
+        """Leaves it no descriptor: so many calls, which the host answers once the event is set, take all that it may open.
+        Returns the event and the clients. Clients that ask nothing would be closed for newer ones."""
+        go = threading.Event()
+        host.on("*", Reply(when=go.is_set))
+        most = self._settled_fds() + 2 * calls
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        crowd = []
+        while host.count() < calls:  # one may be refused, if a file is read at that moment
+            before = host.count()
+            crowd.append(self.wire().send(request()))
+            wait_until(lambda: host.count() > before or select.select([crowd[-1].socket], [], [], 0)[0])
+        wait_until(lambda: self.open_fds() == most)
+        return go, crowd
+
+    def _settled_fds(self):
+        """Connections to the admin address are closed a moment behind their answer."""
+        seen = [self.open_fds()]
+        while len(seen) < 10 or len(set(seen[-10:])) > 1:
+            time.sleep(0.02)
+            seen.append(self.open_fds())
+        return seen[-1]
 
     def sanitized(self):
         """Memory and speed mean nothing then. clang's sanitizers are inside of the program, gcc's are libraries."""

@@ -19,6 +19,8 @@ from wire import Wire, ask
 
 ENDPOINT = "endpoints:\n  charge: {match: {path: /charge}, maxRetries: 1}\n"
 TOKEN = "correct-horse-battery-staple"
+AT_WORK = "attemptTimeout: 1h\ndeadline: 1h\nmaxRetries: 0"  # calls stay until they are answered
+
 
 
 def admin(gateway, method="GET", path="/", host=None, **more):
@@ -679,25 +681,27 @@ def test_it_accepts_where_there_is_no_dev_null(pair):
 @pytest.mark.skipif(not can_trace(), reason="strace can't delay this program's calls")
 def test_the_descriptor_that_is_kept_for_it_is_never_free_for_a_worker(pair):
     delay = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=eventfd2", "-e", "inject=eventfd2:delay_enter=300000"]
-    gateway, _ = pair("headerTimeout: 1h", wrapper=["prlimit", "--nofile=64:64", *delay])  # the crowd stays
-    crowd = [Wire(gateway.port) for _ in range(80)]
+    gateway, host = pair(rules=AT_WORK, wrapper=delay)
+    go, crowd = gateway.fill_descriptors(host)
+    crowd += [Wire(gateway.port) for _ in range(20)]  # these want one each
     try:
         wait_until(lambda: admin(gateway, path="/healthz").get("connection") == "close")
         for _ in range(5):
             assert admin(gateway, path="/healthz").status == 200
     finally:
+        go.set()
         for wire in crowd:
             wire.close()
 
 
 def test_it_answers_when_there_are_no_descriptors_left(pair):
-    gateway, _ = pair("headerTimeout: 1h", wrapper=["prlimit", "--nofile=64:64"])
-    crowd = [Wire(gateway.port) for _ in range(80)]
-    wait_until(lambda: gateway.open_fds() == 64)
+    gateway, host = pair(rules=AT_WORK)
+    go, crowd = gateway.fill_descriptors(host)
     answers = [admin(gateway, path=path) for path in ("/healthz", "/api/state", "/metrics") * 5]
     assert [answer.status for answer in answers] == [200] * len(answers)
     # Each gets the one that is kept for it, once nobody has given another back a moment before.
     wait_until(lambda: admin(gateway, path="/healthz").get("connection") == "close")
+    go.set()
     for wire in crowd:
         wire.close()
     wait_until(lambda: admin(gateway, path="/healthz").get("connection") is None)

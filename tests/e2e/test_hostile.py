@@ -114,9 +114,9 @@ def test_a_slow_upload_is_not_the_hosts_fault(pair):
 
 
 def test_out_of_descriptors_it_pauses_without_spinning(pair):
-    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"])
-    assert gateway.ask().status == 200
-    wires = [gateway.wire() for _ in range(150)]
+    gateway, host = pair(rules="attemptTimeout: 1h\ndeadline: 1h\nmaxRetries: 0")
+    go, wires = gateway.fill_descriptors(host)
+    wires += [gateway.wire() for _ in range(150)]
     time.sleep(0.3)
     before, begin = gateway.cpu_seconds(), time.monotonic()
     time.sleep(2)
@@ -128,6 +128,7 @@ def test_out_of_descriptors_it_pauses_without_spinning(pair):
         admin.ask(path="/healthz", host=f"127.0.0.1:{gateway.admin}").status == 200
     ), "the admin address still answers"
     admin.close()
+    go.set()
     for wire in wires:
         wire.close()
     wait_until(lambda: gateway.ask().status == 200)

@@ -108,15 +108,14 @@ def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
 
 def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
     rules = PATIENT + "breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0"
-    gateway, host = pair(wrapper=["prlimit", "--nofile=64:64"], rules=rules)
-    crowd = [gateway.wire() for _ in range(80)]
-    wait_until(lambda: gateway.open_fds() >= 63)
-    statuses = set()
-    for wire in crowd[:5]:
-        wire.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-        statuses.add(wire.answer().status)
-    assert statuses <= {200, 503}, statuses
-    for wire in crowd:
+    gateway, host = pair(rules=rules)
+    early = [gateway.wire() for _ in range(5)]  # they are in, and for their calls there is none left
+    wait_until(lambda: gateway.metric("becalm_connections") == len(early))
+    go, crowd = gateway.fill_descriptors(host)
+    statuses = {wire.send(request()).answer().status for wire in early}
+    assert statuses == {503}, statuses
+    go.set()
+    for wire in early + crowd:
         wire.close()
     wait_until(lambda: gateway.ask().status == 200)
     assert gateway.metric("circuit_breaker_transitions_total") == 0
