@@ -74,11 +74,14 @@ def times_left(redis):
 
 @pytest.mark.parametrize("wrong", [-HOUR, HOUR, 30 * HOUR, 90 * HOUR])
 def test_a_store_whose_clock_is_set_executes_no_key_twice(three, redis, clock, wrong):
-    """Keys live for 24 hours by default: keys and counts end, keys alone, or none."""
-    (a, b), host = three(count=2, keys={"lease": "3s"})
+    """Keys live for 24 hours by default: keys and counts end, keys alone, or none. Both gateways have seen the clock before it is set, and
+    have a lease's time to notice it, also on a machine that stands still for seconds."""
+    (a, b), host = three(count=2, keys={"lease": "8s"})
     go = threading.Event()
     executed(a, "done")
     held_by_a_reset(a, host, "reset")
+    for each in (a, b):
+        each.expect_metric(1, "becalm_store_unknown")  # it has listed
     before = host.count()
     host.on("/charge", Reply(201, b"late", when=go.is_set), Reply(200))
     with ask_and_wait(a, host, before + 1) as wire:
