@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "keyring.h"
 
+#include "libssl/libssl.h"
 #include "policy/diag.h"
 #include "policy/file.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +26,14 @@ static bool secret_hash(struct store_secret *secret, const char *text, size_t le
 /* The first line, and while it is replaced another one. */
 static const char *secret_take(struct keyring *ring, const char *text)
 {
+    const char *missing = libssl_find();
     size_t length = strcspn(text, "\r\n");
     const char *other = text + length + strspn(text + length, "\r\n");
     size_t other_length = strcspn(other, "\r\n");
     ring->has_older = other_length > 0;
+    if (missing != NULL) {
+        return missing;
+    }
     if (length < SECRET_LEAST) {
         return "its first line is shorter than 16 bytes; write head -c 32 /dev/urandom | base64 > FILE";
     }
