@@ -63,8 +63,8 @@ function(becalm_curl_library)
     list(TRANSFORM arg_HIDDEN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
     add_dependencies(becalm_curl_shared ${arg_HIDDEN})
     target_link_libraries(becalm_curl_shared PRIVATE Threads::Threads PUBLIC becalm_shared INTERFACE curl
-                                             PRIVATE ${archives} PkgConfig::CURL PkgConfig::HIREDIS PkgConfig::SSL PkgConfig::CRYPTO)
+                                             PRIVATE ${archives} PkgConfig::CURL PkgConfig::HIREDIS ${CMAKE_DL_LIBS})
     # By name: the paths are this machine's.
-    target_link_libraries(becalm_curl_static PUBLIC becalm_static Threads::Threads INTERFACE curl hiredis ssl crypto)
+    target_link_libraries(becalm_curl_static PUBLIC becalm_static Threads::Threads INTERFACE curl hiredis ${CMAKE_DL_LIBS})
     install(FILES ${arg_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT library)
 endfunction()

@@ -89,9 +89,10 @@ class Process:
             waited += int(in_queue)
         return ran, waited
 
-    def resident_bytes(self):
+    def resident_bytes(self, of="VmRSS"):
+        """Of all its memory, or with RssAnon without the files that it has mapped."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+        return int(re.search(rf"{of}:\s+(\d+) kB", status)[1]) * 1024
 
     def stop(self):
         if self.child.poll() is None:

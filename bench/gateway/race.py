@@ -110,7 +110,7 @@ def counters_print(contestants, names):
                 row += f"  {per_connection:>21,.0f}  {at_start / 1e6:>11.1f}"
             print(row, flush=True)
     if "becalm" in names:
-        print(f"{'wanted':12}  {'<=9,000':>12}  {'<=4.20':>12}  {'<=256':>21}  {'<=8.0':>11}")
+        print(f"{'wanted':12}  {'<=9,000':>12}  {'<=4.20':>12}  {'<=256':>21}  {'<=5.5':>11}")
 
 
 def conditions_print(contestants, options):

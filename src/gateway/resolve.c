@@ -50,7 +50,9 @@ struct resolve {
 };
 
 struct resolver {
-    ares_channel channel;
+    ares_channel channel; /* NULL until there is a name */
+    char *servers;        /* NULL: those of the system */
+    uint32_t timeout_ms;
     int epoll;
     struct resolve *names;
     becalm_ns now; /* of the present run */
@@ -75,35 +77,49 @@ static void socket_watch(void *data, ares_socket_t socket, int readable, int wri
 
 struct resolver *resolver_make(const struct resolver_options *options)
 {
-    char files_then_dns[] = "fb";
     struct resolver *resolver = calloc(1, sizeof *resolver);
     if (resolver == NULL) {
         return NULL;
     }
     resolver->wake_at = BECALM_NEVER;
     resolver->random = options->seed;
+    resolver->timeout_ms = options->timeout_ms;
     becalm_backoff_defaults(&resolver->backoff);
     resolver->backoff.base = RETRY_BASE;
     resolver->backoff.cap = RETRY_CAP;
     resolver->epoll = epoll_create1(EPOLL_CLOEXEC);
+    resolver->servers = options->servers == NULL ? NULL : strdup(options->servers);
+    if (resolver->epoll < 0 || (resolver->servers == NULL) != (options->servers == NULL)) {
+        resolver_free(resolver);
+        return NULL;
+    }
+    return resolver;
+}
+
+/* The channel of c-ares takes 74 KB, so it is made for the first name: most policies have addresses only. False: no
+ * memory, or the system refused. */
+static bool channel_open(struct resolver *resolver)
+{
+    char files_then_dns[] = "fb";
     struct ares_options ares = {.lookups = files_then_dns,
                                 .sock_state_cb = socket_watch,
                                 .sock_state_cb_data = resolver,
-                                .timeout = (int)options->timeout_ms,
+                                .timeout = (int)resolver->timeout_ms,
                                 .tries = 2};
     int mask = ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
-    mask |= options->timeout_ms == 0 ? 0 : ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES;
-    if (resolver->epoll < 0 || ares_init_options(&resolver->channel, &ares, mask) != ARES_SUCCESS) {
+    mask |= resolver->timeout_ms == 0 ? 0 : ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES;
+    if (resolver->channel != NULL) {
+        return true;
+    }
+    if (ares_init_options(&resolver->channel, &ares, mask) != ARES_SUCCESS) {
         resolver->channel = NULL;
-        goto fail;
+        return false;
     }
-    if (options->servers != NULL && ares_set_servers_ports_csv(resolver->channel, options->servers) != ARES_SUCCESS) {
-        goto fail;
+    if (resolver->servers != NULL && ares_set_servers_ports_csv(resolver->channel, resolver->servers) != ARES_SUCCESS) {
+        ares_destroy(resolver->channel);
+        resolver->channel = NULL;
     }
-    return resolver;
-fail:
-    resolver_free(resolver);
-    return NULL;
+    return resolver->channel != NULL;
 }
 
 static void question_free(struct resolve *);
@@ -137,6 +153,7 @@ void resolver_free(struct resolver *resolver)
     if (resolver->epoll >= 0) {
         (void)close(resolver->epoll);
     }
+    free(resolver->servers);
     free(resolver);
 }
 
@@ -539,6 +556,9 @@ void resolver_run(struct resolver *resolver, becalm_ns now)
     struct timeval left;
     resolver->now = now;
     resolver->wake_at = BECALM_NEVER;
+    if (resolver->channel == NULL) { /* no name was ever started */
+        return;
+    }
     events_read(resolver);
     ares_process_fd(resolver->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* its own timeouts */
     names_ask(resolver);
@@ -551,7 +571,7 @@ void resolver_run(struct resolver *resolver, becalm_ns now)
 
 struct resolve *resolve_start(struct resolver *resolver, const struct resolve_request *request, becalm_ns now)
 {
-    struct resolve *resolve = calloc(1, sizeof *resolve);
+    struct resolve *resolve = channel_open(resolver) ? calloc(1, sizeof *resolve) : NULL;
     size_t length = strlen(request->name);
     BECALM_ASSERT(length <= ADDRESS_NAME_MAX);
     if (resolve == NULL) {

@@ -63,7 +63,7 @@ struct resolve_request {
     void *data;
 };
 
-/* NULL: no memory. */
+/* NULL: no memory, or the system refused c-ares. */
 struct resolve *resolve_start(struct resolver *, const struct resolve_request *, becalm_ns now);
 void resolve_stop(struct resolver *, struct resolve *);
 

@@ -150,7 +150,7 @@ void h1_put_status_line(struct text_sink *out, uint32_t status, struct becalm_te
 {
     put_status_begin(out, status);
     text_put(out, phrase);
-    text_put(out, (struct becalm_text){"\r\n", 2});
+    text_put_chars(out, "\r\n");
 }
 
 void h1_put_status(struct text_sink *out, uint32_t status)

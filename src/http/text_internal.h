@@ -101,8 +101,9 @@ static inline bool text_is_media_type(struct becalm_text text, const char *type)
     return text_is_word(text_trim(text), type);
 }
 
-/* The whole text is exactly this. */
-static inline bool text_is(struct becalm_text text, const char *word)
+/* The whole text is exactly this. Always inlined: the length of a constant is then no call, and most texts differ in
+ * it. */
+static inline __attribute__((always_inline)) bool text_is(struct becalm_text text, const char *word)
 {
     return text.length == strlen(word) && text.length > 0 && memcmp(text.at, word, text.length) == 0;
 }

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "key_hash.h"
 
+#include "libssl/libssl.h"
 #include "unfilled.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static EVP_MD_CTX *pad_read(const struct store_secret *secret, unsigned char pad
 
 struct key_hash *key_hash_make(const struct store_secret *secret)
 {
-    struct key_hash *hash = calloc(1, sizeof *hash);
+    struct key_hash *hash = libssl_find() == NULL ? calloc(1, sizeof *hash) : NULL;
     if (hash == NULL) {
         return NULL;
     }

@@ -15,7 +15,7 @@ struct store_secret {
 };
 
 struct key_hash;
-struct key_hash *key_hash_make(const struct store_secret *); /* NULL: no memory */
+struct key_hash *key_hash_make(const struct store_secret *); /* NULL: no memory, or no OpenSSL */
 void key_hash_free(struct key_hash *);                       /* takes NULL */
 
 /* The hash of a list of texts. Each has its length in front, so that no two lists are the same bytes; 0 is for an

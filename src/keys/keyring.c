@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "keyring.h"
 
+#include "libssl/libssl.h"
 #include "policy/diag.h"
 #include "policy/file.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +26,14 @@ static bool secret_hash(struct store_secret *secret, const char *text, size_t le
 /* The first line, and while it is replaced another one. */
 static const char *secret_take(struct keyring *ring, const char *text)
 {
+    const char *missing = libssl_find();
     size_t length = strcspn(text, "\r\n");
     const char *other = text + length + strspn(text + length, "\r\n");
     size_t other_length = strcspn(other, "\r\n");
     ring->has_older = other_length > 0;
+    if (missing != NULL) {
+        return missing;
+    }
     if (length < SECRET_LEAST) {
         return "its first line is shorter than 16 bytes; write head -c 32 /dev/urandom | base64 > FILE";
     }
@@ -90,12 +94,46 @@ static bool same(const struct keyring *a, const struct keyring *b)
            a->lease == b->lease && a->max_answer == b->max_answer && a->fence == b->fence && a->away == b->away;
 }
 
+static bool remembers(const struct becalm_rules *rules)
+{
+    return rules->key == BECALM_KEY_REQUIRED || rules->key == BECALM_KEY_ENFORCED;
+}
+
+static bool has_keys(const struct becalm_config *config)
+{
+    for (uint32_t i = 0; i < becalm_config_services(config); i++) {
+        const struct becalm_service *service = becalm_config_service(config, i);
+        bool found = remembers(&service->rules);
+        for (uint32_t k = 0; k < service->endpoint_count && !found; k++) {
+            found = remembers(&service->endpoints[k].rules);
+        }
+        if (found) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* OpenSSL hashes keys. It is loaded here, with the policy, so that no worker loads it while it serves. */
+static bool hash_found(const struct becalm_config *config, struct becalm_diags *diags)
+{
+    const char *why = has_keys(config) ? libssl_find() : NULL;
+    if (why != NULL) {
+        becalm_diag_add(diags, BECALM_ERROR, becalm_config_name(config), 1, 1, "unreadable",
+                        "idempotency keys need OpenSSL, which can't be loaded: %s", why);
+    }
+    return why == NULL;
+}
+
 int keyring_make(struct keyring **made, const struct becalm_config *config, struct keyring *before,
                  struct becalm_diags *diags)
 {
     const struct becalm_settings *settings = becalm_config_settings(config);
     const struct becalm_keys *keys = &settings->keys;
     *made = NULL;
+    if (!hash_found(config, diags)) {
+        return BECALM_EINVAL;
+    }
     if (!keys->shared || settings->store.redis == NULL) {
         return 0;
     }

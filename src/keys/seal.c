@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "seal.h"
 
+#include "libssl/libssl.h"
 #include "run/entropy.h"
 
 #include <ctype.h>
 #include <limits.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #define NONCE 12u

@@ -18,10 +18,18 @@ struct text_sink {
 void text_put(struct text_sink *, struct becalm_text);
 void text_put_number(struct text_sink *, uint64_t);
 
-/* Inline, so that the compiler knows the length of a constant. */
-static inline void text_put_chars(struct text_sink *out, const char *text)
+/* Always inlined, so that a constant's length is known and its copy needs no call. */
+static inline __attribute__((always_inline)) void text_put_chars(struct text_sink *out, const char *text)
 {
-    text_put(out, (struct becalm_text){text, strlen(text)});
+    size_t length = strlen(text);
+    if (length > out->size - out->length) {
+        out->full = true;
+        return;
+    }
+    if (length > 0) {
+        memcpy(out->at + out->length, text, length);
+        out->length += length;
+    }
 }
 
 /* A number in decimal digits, somewhere in the array. */

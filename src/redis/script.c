@@ -2,8 +2,8 @@
 #include "script.h"
 
 #include "embedded.h"
+#include "libssl/libssl.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void digest_write(struct redis_script *script)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int size = 0;
-    if (EVP_Digest(script->text, script->length, digest, &size, EVP_sha1(), NULL) != 1) {
+    if (libssl_find() != NULL || EVP_Digest(script->text, script->length, digest, &size, EVP_sha1(), NULL) != 1) {
         size = 0; /* no such script, so that the whole of it is sent */
     }
     memset(script->sha, '0', sizeof script->sha - 1);

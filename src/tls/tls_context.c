@@ -3,14 +3,10 @@
 #include "tls_context.h"
 #include "tls_names.h"
 
+#include "libssl/libssl.h"
 #include "policy/file.h"
 
 #include <arpa/inet.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +49,17 @@ static void complain(const struct tls_plan *plan, enum becalm_severity severity,
     bool set = at->line == 0;
     becalm_diag_add(plan->diags, severity, set ? "--set" : plan->policy, set ? 1 : at->line, set ? 1 : at->column, code,
                     "%s", message);
+}
+
+/* OpenSSL is loaded with the first policy that has TLS. The machine lacks it, no line of the policy does. */
+static bool library_found(const struct tls_plan *plan)
+{
+    static const struct becalm_file top = {.line = 1, .column = 1};
+    const char *why = libssl_find();
+    if (why != NULL) {
+        complain(plan, BECALM_ERROR, &top, "unreadable", "TLS needs OpenSSL, which can't be loaded: %s", why);
+    }
+    return why == NULL;
 }
 
 /* Files. */
@@ -603,6 +610,9 @@ struct tls_context *tls_context_server(const struct tls_plan *plan, const struct
     struct listener_files files = {0};
     struct tls_context *context = NULL;
     unsigned char mark[32];
+    if (!library_found(plan)) {
+        return NULL;
+    }
     if (mark_begin(&loading) && listener_files_read(&loading, listener, &files) && !loading.failed) {
         EVP_DigestFinal_ex(loading.hash, mark, NULL);
         context = unchanged(&loading, mark, files.cert);
@@ -713,6 +723,9 @@ struct tls_context *tls_context_client(const struct tls_plan *plan, const struct
     struct loading loading = {.plan = plan};
     struct tls_context *context = NULL;
     unsigned char mark[32];
+    if (!library_found(plan)) {
+        return NULL;
+    }
     if (mark_begin(&loading)) {
         mark_text(&loading, "client");
         mark_bytes(&loading, &tls->verify, sizeof tls->verify);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tls_names.h"
 
-#include <openssl/x509v3.h>
+#include "libssl/libssl.h"
 
 static struct becalm_text text_of(const ASN1_STRING *string)
 {

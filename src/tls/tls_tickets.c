@@ -2,12 +2,9 @@
 #define _GNU_SOURCE
 #include "tls_tickets.h"
 
+#include "libssl/libssl.h"
 #include "run/entropy.h"
 
-#include <openssl/core_names.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +82,8 @@ static bool key_parse(const char *line, size_t length, struct key *key)
     memcpy(text, line, length);
     bool fine = EVP_DecodeBlock(bytes, text, 108) == 81 && text[107] == '=';
     memcpy(key, bytes, KEY_BYTES);
-    OPENSSL_cleanse(bytes, sizeof bytes);
-    OPENSSL_cleanse(text, sizeof text);
+    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(text, sizeof text);
     return fine;
 }
 
@@ -128,7 +125,7 @@ void tls_tickets_drop(struct tls_tickets *tickets)
 {
     if (tickets != NULL && atomic_fetch_sub_explicit(&tickets->users, 1, memory_order_acq_rel) == 1) {
         pthread_mutex_destroy(&tickets->lock);
-        OPENSSL_cleanse(tickets->key, sizeof tickets->key);
+        explicit_bzero(tickets->key, sizeof tickets->key);
         free(tickets);
     }
 }
@@ -153,7 +150,7 @@ static void rotate(struct tls_tickets *tickets)
         tickets->key[0] = fresh;
         tickets->count = tickets->count < GENERATIONS ? tickets->count + 1 : GENERATIONS;
         tickets->made_at = i + 1 < GENERATIONS ? tickets->made_at + LIFE : now;
-        OPENSSL_cleanse(&fresh, sizeof fresh);
+        explicit_bzero(&fresh, sizeof fresh);
     }
 }
 
@@ -187,7 +184,7 @@ static bool set_up(const struct key *key, const unsigned char *iv, EVP_CIPHER_CT
     };
     bool fine = EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->cipher, iv, seals) == 1 &&
                 EVP_MAC_CTX_set_params(mac, params) == 1;
-    OPENSSL_cleanse(mac_key, sizeof mac_key);
+    explicit_bzero(mac_key, sizeof mac_key);
     return fine;
 }
 
@@ -206,6 +203,6 @@ int tls_tickets_key(struct tls_tickets *tickets, unsigned char name[16], unsigne
     } else if (!seals) {
         rc = !set_up(&key, iv, cipher, mac, false) ? -1 : place == 0 ? 1 : 2; /* 2: give the client a new one */
     }
-    OPENSSL_cleanse(&key, sizeof key);
+    explicit_bzero(&key, sizeof key);
     return rc;
 }

@@ -3,9 +3,8 @@
 #include "wire_tls.h"
 
 #include "container.h"
+#include "libssl/libssl.h"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +164,9 @@ void wire_room_free(struct wire_room *room)
     free(room->in);
     free(room->out);
     free(room->plain);
-    BIO_free(room->bio);
+    if (room->bio != NULL) { /* else there was no TLS, and OpenSSL is not loaded for that */
+        BIO_free(room->bio);
+    }
     room->in = room->out = room->plain = NULL;
     room->bio = NULL;
 }
