@@ -62,8 +62,8 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
     BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, as exact as last_ok_at */
-    BECALM_ATOMIC(uint64_t) ghosts;     /* slots: attempts given up since then; the service may still work on them */
-    BECALM_ATOMIC(uint64_t) hung;       /* aimd: attempts from before the service went away: they hold no slot */
+    BECALM_ATOMIC(uint64_t) ghosts; /* slots: attempts given up since `quick_at`; the service may still work on them */
+    BECALM_ATOMIC(uint64_t) hung;   /* aimd: attempts from before the service went away: they hold no slot */
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */

@@ -35,7 +35,7 @@ typedef void becalm_try_fn(const struct becalm_try *, struct becalm_outcome *out
 /* What happened before a retry, for a log line. */
 struct becalm_retry {
     uint32_t retry; /* 1 is the first retry */
-    uint32_t of;    /* so many are allowed */
+    uint32_t of;    /* how many retries the policy allows */
     struct becalm_outcome outcome;
     struct becalm_wait wait;
 };
@@ -59,7 +59,7 @@ BECALM_API void becalm_guard_free(struct becalm_guard *);
 /* The shared state, to look at it: becalm_breaker_state(becalm_guard_target(guard)->breaker). */
 BECALM_API const struct becalm_target *becalm_guard_target(const struct becalm_guard *);
 
-/* A way to end calls from another thread, also in the middle of a wait. One may serve many calls. */
+/* Ends calls from another thread, also in the middle of a wait. One object may serve many calls. */
 struct becalm_cancel;
 BECALM_API struct becalm_cancel *becalm_cancel_new(void);
 BECALM_API void becalm_cancel(struct becalm_cancel *);
