@@ -23,12 +23,13 @@ int gateway_make(struct gateway **, const struct gateway_options *, struct becal
 int gateway_start(struct gateway *);
 void gateway_free(struct gateway *); /* ends everything at once, if it has not ended */
 
-/* From any thread. They return at once; gateway_wait() waits for the end. */
+/* Safe from any thread. These functions return at once; gateway_wait() waits for the end. */
 uint64_t gateway_order_reload(struct gateway *); /* the order's number */
 void gateway_order_drain(struct gateway *);
 void gateway_order_stop(struct gateway *);
 void gateway_wait(struct gateway *);
-int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
+int gateway_end_fd(
+    const struct gateway *); /* becomes readable at the end, for a program that also polls other descriptors */
 
 /* Becomes readable when a reload is over, by signal or by the admin address: every worker serves by the new policy, or
  * it was refused. gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns

@@ -14,8 +14,8 @@ struct health_probe;
 
 /* How it ended. */
 struct health_verdict {
-    const char *why; /* it failed: a constant word or sentence; NULL: all is well */
-    uint32_t status; /* the answer's, of HTTP or gRPC; 0: there was none */
+    const char *why; /* why the check failed, a constant word or sentence; NULL: it passed */
+    uint32_t status; /* of the answer, HTTP or gRPC; 0: no answer came */
 };
 
 struct health_probe_plan {
@@ -31,7 +31,7 @@ struct health_probe_plan {
     void *self;
 };
 
-/* NULL: it could not begin, and `done` is not called: the system says why by errno. */
+/* NULL: the check could not begin; errno has the reason, and `done` is not called. */
 struct health_probe *health_probe_begin(const struct health_probe_plan *);
 /* Cancels the check: `done` is not called. */
 void health_probe_drop(struct health_probe *);

@@ -207,7 +207,7 @@ static void key_told(struct store_ask *ask)
     }
 }
 
-/* It is looked for by the secret before, too, where there is one. */
+/* If there is a previous secret, the key is also looked up under its hash. */
 static void key_ask(struct exchange *exchange, struct becalm_text key)
 {
     struct worker *worker = exchange->worker;

@@ -112,7 +112,7 @@ static void begin(struct exchange *exchange)
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_begin(exchange->meter, &exchange->steps);
     exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
-    /* It may have been put in line, been served at once, and be over: the client knows. */
+    /* The call may have been queued, served at once, and ended already: then the stream has no exchange any more. */
     if (stream->exchange == exchange && stream->ops->left(stream)) {
         exchange_left(exchange);
     }
