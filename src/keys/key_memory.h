@@ -44,12 +44,12 @@ bool key_memory_misses(struct key_memory *, const struct key_stamp *, uint64_t c
 /* All that is remembered is to be told again, under another name. Returns how many keys. */
 uint32_t key_memory_lost(struct key_memory *, becalm_ns now);
 
-/* The next key that is to be told again, from *from on, which is moved behind it: *which names it; its `where` is in
- * `place`. False: none is left. */
+/* The next key that must be written again, searched from *from on; *from is moved behind it. *which names the key; its
+ * `where` is in `place`. False: none is left. */
 bool key_memory_next(struct key_memory *, uint64_t *from, becalm_ns now, struct key_done *, uint64_t *which,
                      char place[STORE_WHERE]);
 
-/* It was told, and counted so. */
+/* The store has the key again, and has counted it with this number. */
 void key_memory_told(struct key_memory *, uint64_t which, const struct key_stamp *, uint64_t count);
 
 #endif
