@@ -56,10 +56,11 @@ void admin_free(struct admin *);
 /* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
  * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
-/* Uses what was prepared, or drops it. Connections to another address than the present one are closed. */
+/* Uses the listener that was prepared, or drops it. Connections to another address than the present one are closed. */
 void admin_settle(struct admin *, bool use);
 
-/* Ends injected faults whose time is over, and logs it. Once a second is enough: they hit no call any more. */
+/* Ends injected faults whose time is over, and logs it. Once a second is enough, because a fault whose time is over
+ * hits no calls. */
 void admin_faults_expire(struct admin *);
 
 /* There is a new second in the history: sends it to all clients that follow /api/events. */

@@ -6,7 +6,7 @@
 #include "proxy/gateway_shared.h"
 
 /* /api/sample, /api/events and /api/history: rows of numbers, with the names of their columns beside them once. With
- * two hundred services a second of objects would be ten times as long. docs/admin.md says what each column is. */
+ * two hundred services a second of objects would be ten times as long. docs/admin.md explains each column. */
 
 /* ---- rows ---- */
 
@@ -208,7 +208,7 @@ struct ask {
     size_t range; /* of `ranges` */
 };
 
-/* False: the answer says what is wrong. */
+/* False: the answer has the error. */
 static bool ask_read(const struct admin_request *request, struct ask *ask, struct admin_answer *answer)
 {
     char text[8];

@@ -56,7 +56,7 @@ struct admin_request {
 struct admin_answer {
     uint32_t status;
     const char *type;  /* Content-Type */
-    const char *allow; /* 405: the methods; NULL: no such field */
+    const char *allow; /* 405: the value of Allow; NULL: no Allow field */
     bool ask_token;    /* 401 */
     bool is_known;     /* the request was allowed to see a page that needs a token */
     bool runs;     /* a page that runs in a browser: it may load our other files, and be cached while `etag` matches */
@@ -146,7 +146,7 @@ void admin_conn_close(struct admin_conn *);
 struct admin_conn *admin_conns_cheapest(const struct admin *);
 /* For when descriptors are short: a connection that had its answer, or has been silent for a while; NULL: none. */
 struct admin_conn *admin_conns_idle(const struct admin *);
-/* Closes those that are idle, and the others after their answer. */
+/* Closes idle connections at once, and busy ones after their answer. */
 void admin_conns_quiet(struct admin *);
 
 /* A connection is gone, and with it a descriptor. */

@@ -69,7 +69,7 @@ struct history_storm {
     uint32_t growth_ppm; /* requests in the last minute against that one; saturates */
     uint32_t in_flight;  /* the most attempts at once, in 5 minutes */
 };
-#define HISTORY_STORM_ATTEMPTS  20u      /* fewer: whatever their share, a few retries are no storm */
+#define HISTORY_STORM_ATTEMPTS  20u      /* with fewer retries there is no storm, at any share */
 #define HISTORY_STORM_RETRY     500000u  /* more: a sign of a storm */
 #define HISTORY_STORM_GROWTH    3000000u /* more: a sign of a storm */
 #define HISTORY_STORM_IN_FLIGHT 100u     /* more: a sign of a storm */
@@ -121,7 +121,7 @@ void history_free(struct history *);
 /* Samples every target of the snapshot. Those that it does not have are forgotten. */
 void history_note(struct history *, struct snapshot *, becalm_ns now, uint64_t wall);
 
-/* How often history_note() was called: tells one second from the next, whatever the wall clock does. */
+/* How often history_note() was called: tells one second from the next, even if the wall clock is set. */
 uint64_t history_number(const struct history *);
 
 /* The latest second of the snapshot's n-th target. False: the snapshot is newer than the latest sample. */

@@ -196,8 +196,8 @@ static bool hold_send(struct store_hold *hold, struct redis_command *command, bo
 }
 
 /* Must the store be sure that it has not forgotten the key ("1" or "2")? Not if the policy lets calls be made without
- * the store. "2": this gateway has listed keys, so the store may conclude from a clock without listings that its clock
- * was set. */
+ * the store. "2": this process has listed keys on its present connection, so a store that has seen no listing for long
+ * can conclude that its clock was set. */
 static const char *must_be_sure(const struct store_hold *hold)
 {
     struct keyring *ring = hold->store->options.keyring;

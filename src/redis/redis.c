@@ -18,7 +18,7 @@
 
 #define READ_SIZE  4096u
 #define HEAD_MOST  24u  /* bytes: a sign, 20 digits, the end of a line */
-#define WORD_SHORT 128u /* bytes: a shorter word is copied into the same buffer as its length */
+#define WORD_SHORT 128u /* bytes: a word of at most this length is added together with its head */
 #define MOVES_MAX  3u   /* redirections that are followed without a wait; one more counts as a failure */
 
 /* The commands that greet a server. Their replies come in this order. */
