@@ -22,7 +22,7 @@
 #define SHARED_PATH_MAX (DIRECTORY_PATH_MAX + SHARED_FILE_MAX)
 #define SHARED_HEAD     256u /* bytes of the file before the object */
 
-/* What to share: `name` and one of the three policies. */
+/* The object to share: `name` and one of the three policies. */
 struct shared_want {
     const char *name; /* 1 to SHARED_NAME_MAX bytes */
     const struct becalm_budget_policy *budget;
@@ -32,12 +32,12 @@ struct shared_want {
 
 enum shared_news {
     SHARED_FOUND,
-    SHARED_MADE,    /* there was none, or it was from before the last boot */
-    SHARED_RENEWED, /* it was of an older version of becalm, whose objects are others; it was made anew */
-    SHARED_CHANGED  /* it was made for other numbers; its fill or state was kept */
+    SHARED_MADE,    /* there was no file, or it was from before the last boot */
+    SHARED_RENEWED, /* the file was of an older version of becalm, with another format; it was made anew */
+    SHARED_CHANGED  /* the file was made for other numbers; its fill or state was kept */
 };
 
-/* One that is open. Zeroed: none. It must not move. */
+/* An open shared file. Zeroed: none. The struct must not move. */
 struct shared {
     struct shared_want want; /* its policies are those below */
     /* In force: other processes may come with other numbers, and the latest count. */
@@ -59,23 +59,24 @@ struct shared {
 int shared_open(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
                 size_t size);
 
-/* For who only looks: the same of a file that is there, but makes and changes nothing; the numbers of the policy do not
- * matter. BECALM_EIO and why: it can't be used, or would begin anew. */
+/* For a reader: opens an existing file, and makes and changes nothing; the numbers of the policy do not matter.
+ * BECALM_EIO and why: the file can't be used, or would be made anew. */
 int shared_see(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
                size_t size);
 
-/* The name of such a file, "pay%2Fcharge.budget", becomes the one that was asked for, "pay/charge", and its kind:
- * "budget", "breaker", "lease". NULL: it is none. */
+/* Turns the name of a shared file, "pay%2Fcharge.budget", into the name in the options, "pay/charge". Returns its kind:
+ * "budget", "breaker", "lease". NULL: it is no shared file. */
 const char *shared_name_read(const char *file, char name[SHARED_NAME_MAX + 1]);
 
 struct becalm_budget *shared_budget(const struct shared *);
 struct becalm_breaker *shared_breaker(const struct shared *);
 struct becalm_lease *shared_lease(const struct shared *);
 
-/* Before each use of some that are in one directory: makes sure that they are what other processes use, and that they
- * stay so until shared_release(). A file that was removed or replaced is followed, at the same address, because a call
- * knows it by that; `budget` and `breaker` may have changed then. Returns those that were lost, once each, bit n for
- * shared[n]: they have private memory in their place from then on, as after init, and `lost` says why. */
+/* Call this before each use of shared files of one directory. It makes sure that they are the files that other
+ * processes use, and that they stay so until shared_release(). If a file was removed or replaced, the new one is mapped
+ * at the same address, because a call keeps that address; `budget` and `breaker` may have changed then. Returns the
+ * files that were lost, once each, bit n for shared[n]: from then on private memory is in their place, as after init,
+ * and `lost` has the reason. */
 uint32_t shared_hold(struct shared *shared, uint32_t count, becalm_ns now);
 void shared_release(const struct shared *shared, uint32_t count);
 

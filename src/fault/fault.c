@@ -10,7 +10,7 @@
 
 #define HOUR (3600 * BECALM_S)
 
-/* What stands in an order beside the words of a scenario. */
+/* The keys of an order that a scenario does not have. */
 struct order {
     struct fault *fault;
     const char *name;
@@ -99,7 +99,7 @@ static bool choose(struct loader *l, struct fault *fault, const struct yaml_node
     return true;
 }
 
-/* What the word means here. False: it is switched off, which is no fault. */
+/* The act of this kind of fault in a gateway. False: its value switches it off, so there is no fault. */
 static bool act_of(struct fault *fault, const struct order *order, const struct fault_keys *keys)
 {
     fault->share = fault->callers = FAULT_ALL;
@@ -167,7 +167,7 @@ static bool has_share(enum fault_kind word)
     return word == FAULT_ERRORS || word == FAULT_HANG || word == FAULT_CUT_CALLERS || word == FAULT_RESET;
 }
 
-/* What goes with which word. */
+/* Checks which keys go with which kind of fault. */
 static void check(struct loader *l, const struct fault *fault, const struct yaml_node *body)
 {
     const struct yaml_node *share = value_of(body, "share");
@@ -198,7 +198,7 @@ static void check(struct loader *l, const struct fault *fault, const struct yaml
     }
 }
 
-/* It goes into a field of answers, and into a path. */
+/* The name must be safe in a header field of answers, and in a path. */
 static bool name_set(struct loader *l, struct fault *fault, const struct yaml_node *body, const char *name)
 {
     const struct yaml_node *node = value_of(body, "name");
