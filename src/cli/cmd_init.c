@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* becalm init: asks three questions and writes a first policy. Each answer is judged by the loader itself as soon as it
- * is given, so that what is written is always valid. An option answers a question before it is asked; the end of the
- * input answers all that are left with their defaults. */
+ * is given, so that the written policy is always valid. An option answers a question before it is asked; the end of the
+ * input answers all remaining questions with their defaults. */
 #include "cli.h"
 
 #include <becalm/config.h>

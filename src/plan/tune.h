@@ -4,8 +4,8 @@
 
 /* The numbers of a retry policy, from measured latencies:
  *
- *   attemptTimeout  p99.5 * 1.1, rounded up to two digits: just above the latency of a healthy service takes (AWS Builders'
- *                   Library), so that one answer in 200 at most is given up too early
+ *   attemptTimeout  p99.5 * 1.1, rounded up to two digits: just above the latency of a healthy
+ *                   service (AWS Builders' Library), so that one answer in 200 at most is given up too early
  *   initialDelay    one healthy round trip (p50, rounded up to two digits), and at least 100 ms where that leaves room
  *                   for a retry
  *   maxRetries      as many as fit into the deadline even if every attempt runs into its timeout and every wait is

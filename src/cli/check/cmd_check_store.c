@@ -108,7 +108,7 @@ int check_store(const struct becalm_config *config, struct becalm_diags *diags)
                       .at = {.line = store->line > 0 ? store->line : 1, .column = store->line > 0 ? store->column : 1}};
     int rc = secrets_check(config, diags);
     if (rc == BECALM_EINVAL) {
-        return 0; /* the diagnostics say what is wrong */
+        return 0; /* the diagnostics have the error */
     }
     if (rc == 0 && store->redis != NULL) {
         seen[count++] = store->redis;

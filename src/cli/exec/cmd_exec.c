@@ -187,8 +187,8 @@ static int read_show(enum output_show *show, const struct cli_command *command, 
     return text == NULL ? 0 : cli_usage(command, "--output: '%s' is none of all, once and last", text);
 }
 
-/* Whoever is told to end has things to finish, and whoever told it may have more patience than our 5s: only who asks
- * for it is killed then. */
+/* A command that gets SIGTERM may have work to finish, and the sender of the signal may be willing to wait for longer
+ * than our 5s. So SIGKILL follows only if --kill-after was given. */
 static int read_kill_after(struct exec_options *options, const struct cli_command *command, const struct cli_args *args)
 {
     const char *text = cli_value(command, args, "kill-after");

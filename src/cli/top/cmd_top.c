@@ -29,7 +29,7 @@ static void take_style(struct screen *look)
     look->mark[SCREEN_CHOSEN] = style.bold;
 }
 
-/* A terminal's width, or what COLUMNS says, or 80. */
+/* The width of the terminal, or COLUMNS, or 80. */
 static uint32_t width(void)
 {
     uint32_t columns;

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#define ATTEMPTS_MAX 5u /* gRPC makes no more, whatever is written */
+#define ATTEMPTS_MAX 5u /* gRPC never makes more, even if more is written */
 
 /* ---- status codes ---- */
 
-/* "UNAVAILABLE", or 14, in a policy's words: "unavailable". NULL: no such code, and reported. */
+/* "UNAVAILABLE", or 14, in a policy's words: "unavailable". NULL: the code does not exist, which was reported. */
 static const char *code_read(struct source *s, const struct from *from, char *word, size_t size)
 {
     uint64_t number;
@@ -317,7 +317,7 @@ static void config_read(struct source *s, const struct yaml_node *config)
     }
 }
 
-/* What stands in DNS: a list of choices, each with the clients that it is for. */
+/* The format in DNS: a list of choices, each with the clients that it is for. */
 static void choices_read(struct source *s, const struct yaml_node *list)
 {
     static const struct field fields[] = {{"serviceConfig", NULL},

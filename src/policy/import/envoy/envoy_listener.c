@@ -28,7 +28,7 @@ void envoy_http2_read(struct source *s, const struct from *options, const char *
                                        "http2_protocol_options.initial_stream_window_size", NULL});
 }
 
-/* What the connection manager of a chain of filters speaks. */
+/* The protocols of the connection manager in a chain of filters. */
 struct spoken {
     bool h1;
     bool h2;
