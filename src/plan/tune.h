@@ -9,8 +9,8 @@
  *   initialDelay    one healthy round trip (p50, rounded up to two digits), and at least 100 ms where that leaves room
  *                   for a retry
  *   maxRetries      as many as fit into the deadline even if every attempt runs into its timeout and every wait is
- * drawn at its longest; at most 2, since three attempts are enough (SRE book) maxDelay        the longest of these
- * waits
+ *                   drawn at its longest; at most 2, since three attempts are enough (SRE book)
+ *   maxDelay        the longest of these waits
  *
  * The waits double. */
 
