@@ -173,7 +173,7 @@ static void inject(struct admin *admin, struct fault *fault, struct admin_answer
     becalm_ns now = admin->place.loop->now;
     admin_faults_expire(admin);
     if (!is_known(gateway, fault)) {
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
         fault_free(fault);
         return;
     }

@@ -365,7 +365,7 @@ void admin_history(struct admin *admin, const struct admin_request *request, str
     } else if (find(snapshot, &ask, &index)) {
         put_past(admin, &answer->page, &ask, history_of(admin->place.history, snapshot, index));
     } else {
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
     }
     snapshot_drop(snapshot);
 }

@@ -152,7 +152,7 @@ static void obey_all(struct admin *admin, const struct breaker_order *order, str
     buffer_chars(page, "\n");
     if (count == 0) {
         page->length = 0;
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
     }
     snapshot_drop(snapshot);
 }

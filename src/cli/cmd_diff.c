@@ -604,7 +604,7 @@ static const struct cli_option diff_options[] = {
 
 const struct cli_command cmd_diff = {
     .name = "diff",
-    .summary = "say in words what a change of a policy does",
+    .summary = "describe a change of a policy in words",
     .usage = "diff [options] OLD NEW",
     .purpose = "Compares the effective values of two policies: added and removed services and\n"
                "endpoints, attempts and time of a call, every changed value, and the worst case\n"

@@ -20,7 +20,7 @@ static const struct {
     const char *ask;
     const char *fallback;
 } questions[QUESTIONS] = {
-    [SERVICE] = {"service", "What is the service called that Becalm stands in front of?", "app"},
+    [SERVICE] = {"service", "What is the name of the service behind Becalm?", "app"},
     [HOSTS] = {"hosts", "Where are its hosts? host:port, several with commas", "127.0.0.1:9001"},
     [MODE] = {"mode", "Shall Becalm act (enforce), or only count at first what it would do (shadow)?", "shadow"},
 };
@@ -246,7 +246,7 @@ static int init_run(const struct cli_command *command, const struct cli_args *ar
 }
 
 static const struct cli_option init_options[] = {
-    {.name = "service", .argument = "NAME", .help = "what the service is called"},
+    {.name = "service", .argument = "NAME", .help = "the service's name"},
     {.name = "hosts", .argument = "LIST", .help = "where its hosts are: host:port, several with commas"},
     {.name = "mode",
      .argument = "MODE",

@@ -137,7 +137,7 @@ enum look shared_head_look(const struct shared_head *head, const struct shared_w
 {
     char boot[BOOT_BYTES];
     if (memcmp(head->magic, MAGIC, sizeof head->magic) != 0) {
-        return bad(damage, "it does not begin as such a file does");
+        return bad(damage, "it does not begin like a shared file of becalm");
     }
     if (head->version > 0 && head->version < VERSION) {
         return LOOK_OLDER; /* after an upgrade a thousand jobs must not lose their retries until a person tidies up */

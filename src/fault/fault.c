@@ -27,14 +27,14 @@ static const char *const towards[] = {"hosts", "clients", NULL};
 
 #define ROW struct fault
 static const struct schema_key fault_table[] = {
-    {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+    {"service", FIELD(TEXT, service), .sentence = "the service that it hits"},
     {"endpoint", FIELD(TEXT, endpoint), .sentence = "this one of the service alone; default: its own rules"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"cap", FIELD(INTEGER, cap), RANGE(1, 1000000000), .sentence = "it is over when it has hit so many"},
     {"towards", FIELD(EITHER, to_clients), .words = towards, .sentence = "which side seems to fail: hosts to the gateway, or the gateway to clients"},
     {"clients", FIELD(NETWORKS, clients), .sentence = "only calls of these are hit"},
     {"headers", FIELD(LIST, headers), .sentence = "only calls with all of these are hit"},
-    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: their packets vanish, instead of being refused"},
     {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
     {"flap.off", FIELD(DURATION, off), RANGE(BECALM_MS, HOUR), .sentence = "and goes for so long, again and again"},
 };
@@ -191,7 +191,7 @@ static void check(struct loader *l, const struct fault *fault, const struct yaml
         wrong(l, direction, "conflict", "a fault of single hosts is one towards hosts");
     }
     if (fault->service == NULL) {
-        wrong(l, body, "missing", "whom does it hit? Write service: and its name");
+        wrong(l, body, "missing", "which service does it hit? Write service: and its name");
     }
     if (fault->length == 0) {
         wrong(l, body, "missing", "how long does it last? Write for: 30s; there is no fault without an end");

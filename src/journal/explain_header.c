@@ -277,7 +277,7 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_PERMANENT:
         return "Nothing: the same request gets the same answer.";
     case BECALM_WHY_ANSWER_DELIVERED:
-        return "Nothing: what has reached the caller can't be taken back.";
+        return "Nothing: an answer that has reached the caller can't be taken back.";
     case BECALM_WHY_STOPPED:
         return "An answer without a mark or pushback that says not to retry.";
     case BECALM_WHY_CANCELLED:

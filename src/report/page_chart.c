@@ -39,8 +39,8 @@ static const struct about {
 } abouts[PAGE_CHARTS] = {
     [PAGE_SUCCESS] = {"Success", "The share of the calls that clients began in each second and that succeeded.", "", "",
                       PLOT_SHARE, true},
-    [PAGE_LOAD] = {"Load", "Attempts that arrive, against what is offered: 1x is one attempt for each call.", "", "",
-                   PLOT_FACTOR, false},
+    [PAGE_LOAD] = {"Load", "Attempts that arrive, relative to the offered load: 1x is one attempt for each call.", "",
+                   "", PLOT_FACTOR, false},
     [PAGE_ATTEMPTS] = {"Attempts", "Attempts that arrive in each second.", "", "", PLOT_COUNT, false},
     [PAGE_QUEUE] = {"Queue", "Requests that wait: in the service's own queue, and in the gate if one stands in front.",
                     "Nothing waited at the end of any second.", "", PLOT_COUNT, false},

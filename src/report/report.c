@@ -215,7 +215,7 @@ static void put_recovery(const struct page *page, const struct measure *measure)
         return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
-        fputs("Retries did not come back to what is usual within this run.\n", page->out);
+        fputs("Retries did not return to their usual share within this run.\n", page->out);
     } else if (measure->retries_stop_after_s == 0) {
         fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
@@ -543,7 +543,7 @@ static void put_shared(const struct page *page, const struct world_result *resul
         put_shared_row(page, page->plan->services[i].name, shared);
     }
     if (rows == 0 && has_store_fault(page->plan)) {
-        fputs("The policy has no shared budget: what happens to its store changes nothing.\n", page->out);
+        fputs("The policy has no shared budget: faults of its store change nothing.\n", page->out);
     }
 }
 

@@ -65,7 +65,7 @@ def test_who_may_order_and_what_is_refused(pair, token):
     for body, status, word in (
         ({"service": "a", "dead": True}, 400, b"there is no fault without an end"),
         ({**good, "service": "b"}, 404, b"no such service"),
-        ({**good, "endpoint": "pay"}, 404, b"no such service or endpoint"),
+        ({**good, "endpoint": "pay"}, 404, b"no service or endpoint of this name"),
         ({**good, "capacity": 0.5}, 400, b"one thing"),
     ):
         answer = admin(gateway, "POST", body=body)

@@ -22,7 +22,7 @@ static void versions(struct doctor *d, const struct state *state)
 {
     if (strcmp(state->version, BECALM_VERSION) != 0) {
         doctor_say(d, DOCTOR_WARNING, TOPIC,
-                   "it is version %s, and this program is %s; do: restart it, so that it runs what is installed",
+                   "it is version %s, and this program is %s; do: restart it, so that it runs the installed version",
                    state->version, BECALM_VERSION);
     }
 }

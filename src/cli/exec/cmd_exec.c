@@ -370,7 +370,7 @@ static const struct cli_option options_table[] = {
     {.name = "retry-on", .argument = "CODES", .help = "retry only these exit codes: 1,75,128-255"},
     {.name = "success-on", .argument = "CODES", .help = "these exit codes are success; 0"},
     {.name = "retry-if", .argument = "REGEX", .help = "retry a failure if a line of its output matches"},
-    {.name = "fail-if", .argument = "REGEX", .help = "output that matches is a failure, whatever the exit code"},
+    {.name = "fail-if", .argument = "REGEX", .help = "output that matches is a failure with any exit code"},
     {.name = "stop-if", .argument = "REGEX", .help = "output that matches is never retried"},
     {.name = "budget",
      .letter = 'b',

@@ -306,7 +306,7 @@ static const struct cli_option clear_options[] = {
 static const struct cli_option play_options[] = {
     {.name = "service",
      .argument = "FROM=TO",
-     .help = "what the gateway calls a service of the scenario; may be repeated",
+     .help = "the gateway's name of a service of the scenario; may be repeated",
      .many = true},
     {.name = "policy",
      .argument = "FILE",
@@ -314,7 +314,7 @@ static const struct cli_option play_options[] = {
      .complete = CLI_FILE},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the scenario; may be repeated", .many = true},
     {.name = "cap", .argument = "N", .help = "each is over when it has hit so many: 100000"},
-    {.name = "skip", .help = "leave out what no gateway can do"},
+    {.name = "skip", .help = "leave out faults that no gateway can inject"},
     {.name = "json", .help = "every second as a JSON object on a line"},
     {.name = "dry-run", .help = "print the orders, and give none"},
     FAULT_DESK_OPTIONS,

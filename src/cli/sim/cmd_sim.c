@@ -490,7 +490,7 @@ static const struct cli_option options_of_sim[] = {
      .help = "override a key of the scenario, or of the policy: defaults.KEY; may be repeated",
      .many = true},
     {.name = "json", .help = "print the figures as JSON"},
-    {.name = "series", .help = "with --json: also what happened in each second"},
+    {.name = "series", .help = "with --json: also the counts of each second"},
     {.name = "html",
      .argument = "FILE",
      .help = "write a page with charts, which needs no network",

@@ -107,7 +107,7 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
         return cli_usage(self, "--json needs --once");
     }
     if (cli_has(self, args, "fleet")) {
-        return several ? cli_usage(self, "--fleet asks one gateway, which knows the others")
+        return several ? cli_usage(self, "--fleet asks one gateway, which knows all gateways")
                        : top_fleet(self, &watch, once, as_json);
     }
     take_style(&watch.look);

@@ -43,7 +43,7 @@ static void mode_put(struct source *s, struct emit_target *target, const struct 
                      text);
         return;
     }
-    source_no_equal(s, target, from, "what legacy means differs from SDK to SDK; this is what it means to botocore");
+    source_no_equal(s, target, from, "legacy differs from SDK to SDK; this is its meaning in botocore");
     source_put_duration(s, target, "initialDelay", BECALM_S, from);
     source_put_duration(s, target, "maxDelay", 24 * 3600 * BECALM_S, from);
     source_put_word(s, target, "retryOn",

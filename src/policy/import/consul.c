@@ -343,8 +343,8 @@ static void upstream_put(struct source *s, struct emit_target *target, const str
                                           {"MeshGateway", NULL},
                                           {"Namespace", NULL},
                                           {"Partition", NULL},
-                                          {"EnvoyClusterJSON", "what Envoy is told beside Consul is not read"},
-                                          {"EnvoyListenerJSON", "what Envoy is told beside Consul is not read"},
+                                          {"EnvoyClusterJSON", "settings for Envoy outside of Consul are not read"},
+                                          {"EnvoyListenerJSON", "settings for Envoy outside of Consul are not read"},
                                           {"BalanceOutboundConnections", NULL},
                                           {NULL, NULL}};
     const struct yaml_node *limits = source_get(block->node, "Limits");

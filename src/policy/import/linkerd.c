@@ -256,7 +256,7 @@ static void route_put(struct source *s, struct emit_target *service, const char 
     }
     source_take_duration(s, rules, "deadline", &timeout);
     if (classes.node != NULL) {
-        source_no_equal(s, rules, &classes, "what is a failure is said by retryOn");
+        source_no_equal(s, rules, &classes, "retryOn says which answers are failures");
     }
 }
 

@@ -291,7 +291,7 @@ static void exception_add(struct spring *in, const struct target *t, struct sour
         }
     }
     const struct from at = {from->node, emit_text(in->s->emit, "retryExceptions %.96s", name), NULL};
-    source_no_equal(in->s, t->service, &at, "what it means on the wire is not known; name the status in retryOn");
+    source_no_equal(in->s, t->service, &at, "its meaning on the wire is not known; name the status in retryOn");
 }
 
 static void conditions_put(struct spring *in, const struct target *t, const struct group *retry,

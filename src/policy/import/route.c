@@ -111,7 +111,7 @@ void route_add_host(struct source *s, struct route *route, const char *host, con
     const struct from named = {from->node, emit_text(s->emit, "%s \"%s\"", from->path, host), NULL};
     if (!value_match_host(host)) {
         route->unsaid = true;
-        source_no_equal(s, route->service, &named, "a host is matched whole, or by what stands behind *.");
+        source_no_equal(s, route->service, &named, "a host is matched whole, or by the part after *.");
     } else {
         source_list_add(&route->hosts, host);
     }
@@ -321,7 +321,8 @@ static void later_settle(struct source *s, struct rows *rows, size_t first, size
             row_add(s, rows, a->route, &common, &from);
         } else {
             source_no_equal(s, b->route->service, &b->from,
-                            emit_text(s->emit, "the route at line %u takes what both fit, and here this one does",
+                            emit_text(s->emit,
+                                      "the route at line %u takes requests that fit both, and here this one does",
                                       (unsigned)a->from.node->line));
         }
     }

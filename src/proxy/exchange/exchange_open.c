@@ -323,7 +323,7 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
     }
     if (route.ambiguous) {
         exchange_refuse(exchange, 400, "http_request_denied", "ambiguous_path",
-                        "this path, and what a service may make of it, fall under different rules");
+                        "this path, and the path that a service may read it as, fall under different rules");
         return;
     }
     if (route.service == ROUTE_NONE) {

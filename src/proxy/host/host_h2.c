@@ -454,7 +454,7 @@ static const char *rule_of(const struct host_h2 *h2)
 {
     enum h2_end end = h2_ended(h2->session);
     return h2->going || end == H2_END_GOAWAY || end == H2_END_MEMORY ? NULL
-           : h2->settled                                             ? "what the host said is not HTTP/2"
+           : h2->settled                                             ? "the host's bytes are not HTTP/2"
                                                                      : "the host does not speak HTTP/2";
 }
 

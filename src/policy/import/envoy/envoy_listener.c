@@ -56,7 +56,7 @@ static void chain_read(struct source *s, struct listener *l, const struct yaml_n
 {
     static const struct field fields[] = {{"server_names", NULL},
                                           {"transport_protocol", NULL},
-                                          {"application_protocols", NOTE "protocols says what is spoken"},
+                                          {"application_protocols", NOTE "the protocol follows from `protocols`"},
                                           {"destination_port", "an address has one set of certificates for all"},
                                           {"prefix_ranges", "an address has one set of certificates for all"},
                                           {"source_prefix_ranges", "an address has one set of certificates for all"},
