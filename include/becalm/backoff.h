@@ -27,7 +27,7 @@ enum becalm_jitter {
     BECALM_JITTER_CUSTOM        /* policy.custom */
 };
 
-/* The caller's own jitter: from the capped delay and 64 random bits to a wait. What it returns is cut at the cap. */
+/* The caller's own jitter: from the capped delay and 64 random bits to a wait. The result is cut at the cap. */
 typedef becalm_ns becalm_jitter_fn(becalm_ns delay, uint64_t random, void *data);
 
 struct becalm_backoff_policy {
@@ -57,7 +57,7 @@ BECALM_API int becalm_backoff_check(const struct becalm_backoff_policy *, const 
 /* Delay before retry n (1 is the first), by growth and cap alone. n = 0 gives 0. */
 BECALM_API becalm_ns becalm_backoff_delay(const struct becalm_backoff_policy *, uint32_t n);
 
-/* What a wait is drawn from. */
+/* The inputs of one wait. */
 struct becalm_backoff_draw {
     uint32_t n;         /* which retry: 1 is the first */
     becalm_ns previous; /* the jittered wait of retry n-1; 0 before the first */

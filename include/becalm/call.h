@@ -58,7 +58,7 @@ enum becalm_do {
 
 struct becalm_action {
     unsigned flags;
-    uint32_t slot;                          /* SEND: the slot to fill; ANSWER: whose answer */
+    uint32_t slot;                          /* SEND: the slot to fill; ANSWER: the slot of the answer */
     uint32_t cancel;                        /* CANCEL: bit n is slot n */
     uint32_t attempt;                       /* SEND: its number, 0 for the first, unbounded */
     enum becalm_reason why;                 /* the decision in one word */
@@ -266,9 +266,9 @@ BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm
  * needs a connection that leads there. It counts for this host from now on. */
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
-/* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor
- * is about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
- * without this attempt if others are in flight; it does not count as a timeout of the service. */
+/* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor is
+ * about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
+ * without this attempt if other attempts are in flight; it does not count as a timeout of the service. */
 BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 
 /* The attempt has got its connection: its own time begins now, within the deadline. Returns when that time is over, as

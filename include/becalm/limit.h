@@ -4,7 +4,8 @@
 
 /* How many attempts may be in flight to a target: sent, and without the head of an answer. From the head on an attempt
  * is an answer in progress. Answers in progress are counted separately and bounded by `max_answers`: a stream that
- * stays open for hours says nothing about how many requests the service can answer in time, and must not block others.
+ * stays open for hours says nothing about how many requests the service can answer in time, and must not block other
+ * calls.
  *
  *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer; hangs and long tails do
  *           not. So it counts the share of answers that take longer than a quarter of their own timeout. If these are

@@ -3,7 +3,7 @@
 #define BECALM_RATE_H
 
 /* The client-side rate limit of AWS's `adaptive` retry mode: off until the first throttling answer, then a token bucket
- * whose rate follows CUBIC: down to 0.7 of what was measured, then up along 0.4 * (t - K)^3 + w_max with K = cbrt(w_max
+ * whose rate follows CUBIC: down to 0.7 of the measured rate, then up along 0.4 * (t - K)^3 + w_max with K = cbrt(w_max
  * * 0.3 / 0.4). One object per target: throttling by one target must not slow calls to another.
  *
  * Rates are in thousandths of a request per second, times in milliseconds clamped to 60 s, so nothing overflows. */

@@ -42,7 +42,7 @@ struct becalm_restart {
     BECALM_ATOMIC(uint64_t) * refusing; /* one bit per host: its latest connection was refused */
 };
 
-/* What a parked call has to do. */
+/* The next step of a parked call. */
 enum becalm_berth_verdict {
     BECALM_BERTH_WAITS,
     BECALM_BERTH_GO,    /* a host is back: continue as if nothing had happened */

@@ -31,7 +31,7 @@ enum history_refusal {
  * that was seen in the step, because a step of minutes would hide peaks. */
 struct history_sample {
     uint64_t wall_ms; /* of its end */
-    uint32_t span_ms; /* how long it was */
+    uint32_t span_ms; /* the length of the sample */
     uint32_t arrivals;
     uint32_t first_attempt, after_retry, failed; /* calls that ended, by result */
     uint32_t attempts, attempts_failed;          /* that ended on the wire */
@@ -56,7 +56,7 @@ struct history_move {
 /* A breaker was in one state for a time. HALF_OPEN between two OPEN states counts as open, so that an outage of hours
  * is one stay whose beginning is known. */
 struct history_stay {
-    uint64_t since_ms, until_ms; /* 0: it is still so */
+    uint64_t since_ms, until_ms; /* until_ms is 0 while the state lasts */
     uint32_t state;              /* enum becalm_breaker_state, never HALF_OPEN */
     uint32_t probes_failed;      /* that left it open; saturates */
 };

@@ -4,9 +4,10 @@
 
 /* A budget, a breaker or a lease that processes share: the engine's own object in a small file that each of them maps.
  * It is lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory
- * guards only which file it is: held by all at once while they use it, and by one alone to put a new file in the place
- * of none, of one from before the last boot or of an older version, or of one that was made for other numbers. So
- * no process spends from a file that has been replaced. The kernel frees the lock of a process that dies.
+ * guards only the choice of the file. All processes hold it together while they use the file. One process alone holds
+ * it to put a new file in place: if there is none, or if the old one is from before the last boot, of an older version,
+ * or made for other numbers. So no process spends from a file that has been replaced. The kernel frees the lock of a
+ * process that dies.
  *
  * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
  * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */

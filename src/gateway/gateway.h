@@ -37,8 +37,8 @@ int gateway_end_fd(
 int gateway_reload_fd(const struct gateway *);
 uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
 
-/* Have all workers and the control thread come round since this was asked the last time? For a watchdog, which asks
- * again and again, from one thread. */
+/* Has every worker and the control thread finished a turn of its loop since the last call? For a watchdog, which calls
+ * this again and again, from one thread. */
 bool gateway_moves(struct gateway *);
 
 #endif

@@ -26,7 +26,7 @@ struct health_probe_plan {
     struct wire_room *room;
     const char *authority;
     uint32_t introduces; /* the version of the PROXY protocol that the host wants first; 0: none */
-    bool h2;             /* the host speaks HTTP/2, and is not asked whether it does */
+    bool h2;             /* the check uses HTTP/2, without negotiation */
     void (*done)(void *self, struct health_verdict); /* the probe is over, and forgotten behind this */
     void *self;
 };

@@ -33,7 +33,7 @@ struct resolve_result {
     uint32_t count;                        /* after a failure the addresses from before, if any */
     bool changed;                          /* against the result before */
     const char *why;                       /* why resolving failed, a constant sentence; NULL: it succeeded */
-    becalm_ns wait;                        /* until it is asked again */
+    becalm_ns wait;                        /* the time until the name is resolved again */
 };
 
 typedef void resolve_fn(const struct resolve_result *, void *data);
@@ -60,7 +60,7 @@ void resolver_run(struct resolver *, becalm_ns now);
 struct resolve_request {
     const char *name; /* at most ADDRESS_NAME_MAX bytes */
     uint16_t port;    /* RESOLVE_SRV: the name is that of a service, _http._tcp.example.com */
-    resolve_fn *each; /* hears of every result until resolve_stop(), which may also be called from inside of it */
+    resolve_fn *each; /* called for every result until resolve_stop(), which it may call itself */
     void *data;
 };
 

@@ -152,7 +152,7 @@ static void take_trailers(struct h2_session *session, struct h2_stream *stream)
     }
 }
 
-/* Is it what HTTP/2 calls well formed (RFC 9113, 8.1.1)? */
+/* Is the head well formed (RFC 9113, 8.1.1)? */
 static bool is_well_formed(const struct h2_block *block, bool end)
 {
     bool lengthy = end && block->kind == H2_BLOCK_REQUEST && block->length > 0;

@@ -28,7 +28,7 @@ enum span_text {
     SPAN_AUTHORITY,
     SPAN_USER_AGENT,
     SPAN_REQUEST_ID,
-    SPAN_TRACE_STATE, /* left out where it is longer than it may be */
+    SPAN_TRACE_STATE, /* left out if it is too long */
     SPAN_SERVICE,
     SPAN_ENDPOINT,
     SPAN_ROUTE,

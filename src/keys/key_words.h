@@ -35,6 +35,6 @@ becalm_ns key_patience(const struct keyring *);
 
 #define KEY_HEX (2 * STORE_ID + 1)
 void key_hex(char text[KEY_HEX], const unsigned char id[STORE_ID]);
-bool key_hex_read(unsigned char id[STORE_ID], const char *text, size_t length); /* false: it is none */
+bool key_hex_read(unsigned char id[STORE_ID], const char *text, size_t length); /* false: the text is no id */
 
 #endif

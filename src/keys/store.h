@@ -20,7 +20,7 @@
 #include "meter/metrics.h"
 
 #define STORE_WHERE 96u
-#define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
+#define STORE_ID    16u /* the first bytes of a key's id, which make the name that people see */
 
 struct store_hold;
 
@@ -44,7 +44,7 @@ struct store_request {
     struct key_hash *hash; /* by the secret */
     struct becalm_text service;
     struct becalm_text endpoint; /* absent: the service's own rules */
-    struct becalm_text host;     /* that was asked */
+    struct becalm_text host;     /* the requested host */
     struct becalm_text key;
     const struct becalm_text *scope; /* a list that differs for every other client */
     size_t scope_count;
@@ -104,9 +104,9 @@ enum store_verdict {
 /* How a key that has begun ends. */
 enum store_ending {
     STORE_END_ANSWER,  /* with an answer, which is kept; one that is too large is lost, or released if not `once` */
-    STORE_END_RELEASE, /* as if it had never begun */
-    STORE_END_LOST,    /* `once`: it was done, and its answer can't be kept */
-    STORE_END_UNKNOWN  /* `once`: it was sent, and its outcome is unknown: held until its time is over */
+    STORE_END_RELEASE, /* the key is forgotten, as if it had never begun */
+    STORE_END_LOST,    /* `once`: the request was answered, and its answer can't be kept */
+    STORE_END_UNKNOWN  /* `once`: the request was sent, and its outcome is unknown: the key is held until it expires */
 };
 
 struct store_end {

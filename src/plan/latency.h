@@ -31,7 +31,7 @@ struct plan_latency {
     bool single;      /* each answer is a point: the share jumps there; otherwise it is linear between points */
 };
 
-/* Reads one latency per line: a duration (12.5ms) or a number of milliseconds; blank lines and what follows # are
+/* Reads one latency per line: a duration (12.5ms) or a number of milliseconds; blank lines and comments after # are
  * skipped. On failure false, with "name:line: the error" in `why`. Free it in either case. */
 bool plan_latency_read(struct plan_latency *, FILE *in, const char *name, char why[PLAN_WHY_MAX]);
 

@@ -45,7 +45,7 @@ enum passing_found {
 struct passing_host {
     struct passing_host *next;
     struct passing_name name;
-    bool asked; /* the control thread knows of it */
+    bool asked; /* the control thread has been asked for it */
     bool ended; /* the latest question has an answer */
     bool guarded;
     uint32_t count;

@@ -19,7 +19,7 @@ struct worker;
 bool room_make(struct worker *);
 void room_free(struct worker *);
 
-/* asked: another worker needs a place. answered: all other workers have looked for one. */
+/* asked: another worker needs a place for a connection. answered: all other workers have looked for one. */
 void room_asked(struct worker *);
 void room_answered(struct worker *);
 

@@ -16,8 +16,8 @@ struct redis_probe {
     /* The permissions that the user lacks: "+evalsha", "~becalm:{default}:*". */
     char missing[PROBE_MISSING_MAX][96];
     uint32_t missing_count;
-    char evicts[32]; /* with `keys`: its maxmemory-policy, if that is another one than noeviction; "": it is not, or we
-                        may not ask */
+    char evicts[32]; /* with `keys`: the server's maxmemory-policy, if that is not noeviction; "": it is, or the user
+                        may not read it */
 };
 
 /* `keys`: also tries the commands that idempotency keys need. False: out of memory or descriptors. */

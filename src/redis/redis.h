@@ -39,7 +39,7 @@ bool redis_number(struct redis_command *, uint64_t);
 void redis_command_free(struct redis_command *); /* its words */
 
 enum redis_state {
-    REDIS_AWAY,       /* waits until it may connect again */
+    REDIS_AWAY,       /* not connected: waits until it may connect again */
     REDIS_ASKING,     /* a Sentinel for the server */
     REDIS_CONNECTING, /* also the handshake of TLS */
     REDIS_GREETING,   /* authenticates; no command is sent before the server has answered to that */
@@ -104,16 +104,17 @@ struct redis_options {
     becalm_ns wait_base;     /* before it connects again, full jitter: from 0: 220 ms, */
     becalm_ns wait_cap;      /* doubling, to 0: 1.8 s */
     uint32_t reply_bytes;    /* of the longest reply that may come; 0: REPLY_BYTES */
-    bool wants_run;          /* redis_run() is asked for */
+    bool wants_run;          /* redis_run() is needed */
     struct tls_context *tls; /* with place.tls; kept by reference */
     const char *server_name; /* that a certificate must have; NULL: the host's */
     struct redis_user *user;
     /* Before each connection: user and password as they are now. NULL: as they are in `place`. */
     void (*login)(const void *self, struct redis_place *);
     const void *login_self;
-    /* An address of a host, asked for at each connection. False: there is none now. NULL: hosts are addresses. */
+    /* Finds an address of a host, for each new connection. False: there is none now. NULL: hosts are addresses. */
     bool (*find)(void *self, const char *host, union address_socket *);
-    /* The server answers well (NULL), or it was lost, and why: the word of a loss or the server's own. Once each. */
+    /* Called once for each change: the server answers (NULL), or the connection was lost, with the word of the loss or
+     * the server's own. */
     void (*note)(void *self, const char *why);
     void *self;
 };
@@ -144,10 +145,10 @@ enum redis_state redis_state(const struct redis *);
 bool redis_waits(const struct redis *);
 /* Does it answer well: up, and not lost since the last redis_good()? */
 bool redis_is_good(const struct redis *);
-const char *redis_error(const struct redis *); /* why it was last lost; "" before */
+const char *redis_error(const struct redis *); /* why the connection was last lost; "": never */
 const char *redis_host(const struct redis *);  /* the server that is connected, or was last; "" before */
-/* The name of this run of the server, from the moment when the connection is up: another one after each start. "": it
- * was not asked for, or is not told. */
+/* The name of this run of the server, from the moment when the connection is up: another one after each start. "":
+ * wants_run is false, or the server does not tell. */
 const char *redis_run(const struct redis *);
 struct redis_count redis_count(const struct redis *);
 

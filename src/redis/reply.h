@@ -52,7 +52,7 @@ bool reply_feed(struct reply_reader *, const char *, size_t);
 enum reply_next { REPLY_NONE, REPLY_THERE, REPLY_BROKEN };
 enum reply_next reply_next(struct reply_reader *);
 
-/* Does a text of it say this? */
+/* Is this text equal to the word? */
 bool reply_says(const struct reply_item *, const char *);
 
 #endif

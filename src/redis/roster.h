@@ -24,7 +24,7 @@ struct roster_entry {
     uint64_t up_seconds;
     uint64_t shared_calls_milli; /* of the numbers above, the part that shared budgets cover */
     uint64_t shared_retries_milli;
-    uint64_t age_ms; /* how long ago it has told */
+    uint64_t age_ms; /* the age of its entry */
 };
 
 /* Totals that only grow. */

@@ -78,7 +78,7 @@ bool client_load(struct reading *, struct scenario_client *, uint32_t index);
 bool client_check(struct reading *, uint32_t index);
 bool fault_load(struct reading *, struct scenario_fault *, uint32_t index);
 
-/* What is right by itself and must fit the rest. */
+/* Checks values that are valid by themselves but must fit the rest of the file. */
 void fault_check(struct reading *, uint32_t index);
 
 #endif

@@ -5,8 +5,8 @@
 /* The results of a run, in the figures that people compare. Shares and factors are in parts per million, so that the
  * same run prints the same digits on every machine.
  *
- *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, against what these calls
- *              offer to the service; of all calls where there is no fault
+ *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, relative to the offered load
+ *              of these calls; of all calls where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the instant at which a call began
  *   recovered  the first of ten seconds in a row with 99 % success, counted from the first whole second after the

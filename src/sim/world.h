@@ -26,7 +26,7 @@ struct world_recovery {
 
 /* The retries that all callers together leased from a service's shared budget. */
 struct world_shared {
-    uint64_t instances; /* that ever leased; 0: there is no shared budget */
+    uint64_t instances; /* instances that ever leased; 0: there is no shared budget */
     uint64_t asked;     /* requests to the store, and answers that were in time */
     uint64_t answered;
     becalm_ns degraded; /* time without a lease, added up over the instances */
@@ -40,10 +40,11 @@ struct world_sent {
 
 /* The counts of a service in each second. */
 struct world_service {
-    uint64_t *arrivals; /* attempts that a host took */
+    uint64_t *arrivals; /* attempts that a host accepted */
     uint64_t *refused;  /* attempts whose connection was refused: no process listened, so no request was sent */
     uint64_t *retried;  /* retries sent to it */
-    uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
+    uint64_t *good;     /* attempts whose callers got a good answer, by the time of the answer; `failed`: attempts that
+                           ended with a failure */
     uint64_t *failed;
     /* At the end of each second: */
     uint64_t *queue;            /* requests that wait, in its own queues and in the gate */
@@ -54,19 +55,19 @@ struct world_service {
     uint64_t *answers;          /* answers in progress: their heads have come, their bodies not yet to the end */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
-    uint64_t refused_fault;  /* the same of those that were refused */
+    uint64_t refused_fault;  /* the same for refused attempts */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
     struct world_sent *endpoint; /* the same for each of its endpoints, then for calls that belong to no endpoint */
     uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
     uint64_t limited;                    /* requests that it answered with 429: their client's quota was used up */
-    uint64_t connected_most;             /* connections to it at once; and attempts that waited for one */
+    uint64_t connected_most; /* the most connections to it at once; `waited`: attempts that waited for a connection */
     uint64_t waited;
-    uint64_t answers_most;                    /* the most that were in progress at once */
+    uint64_t answers_most;                    /* the most answers in progress at once */
     uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same for the gate in front of it; calls of the gate are parts of
                                                  the callers' calls */
     struct world_shared shared;
-    struct world_effects effects;    /* all 0 if it has none */
+    struct world_effects effects;    /* all 0 if the service has no effects */
     struct world_recovery *recovery; /* of a service that clients keep connections to */
     uint32_t recovery_count;
 };

@@ -158,9 +158,9 @@ struct state {
     struct becalm_queue *queue; /* NULL: no call has had to wait yet, or none may */
     struct state *limited;      /* the state whose limit and queue are used: this one, or that of its service */
     struct becalm_parking line; /* calls that wait for a host that restarts; unused if the target has no `restart` */
-    becalm_ns line_at;          /* when it is looked at again */
-    bool refused;               /* a host has refused a connection: the next accept is worth telling */
-    bool used;                  /* a call has begun here; else it is only there to be shared */
+    becalm_ns line_at;          /* when the calls in `line` are looked at again */
+    bool refused; /* a host has refused a connection: the next accepted one must be reported to the engine */
+    bool used;    /* a call has begun with this state; else other states only borrow its parts */
 };
 
 /* A place from which a service is called: a client group, an instance group of another service, or a gate. */
@@ -168,7 +168,7 @@ struct hop {
     uint32_t to;
     uint32_t callers;
     bool is_gate;
-    bool is_told;     /* its callers have a proxy of their own, and tell it by a header how much time is left */
+    bool is_told;     /* each caller has a proxy of its own, and sends it the time left in a header */
     const char *from; /* the client's or service's name */
     struct link link;
     bool may_refuse;       /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
@@ -219,10 +219,10 @@ struct world;
 
 bool hops_make(struct world *);
 void hops_free(struct world *);
-/* With many callers nothing that they keep is in the cache, and most of the time would be spent waiting for it. So it
- * is asked for before it is needed, all of it at once, in steps, since each says where the next one is. */
+/* With many callers their states are not in the cache, and most of the time would be spent waiting for memory. So the
+ * memory is prefetched, in steps, because each step reads the address that the next one needs. */
 
-/* This caller calls after so many others. */
+/* Prefetches the state of the caller that calls after this many other calls. */
 #define HOP_FORESEEN 2u
 void hop_foresee(const struct hop *, uint32_t caller, uint32_t calls);
 /* Prefetches the memory of a call whose answer arrives soon; and a little later that of its caller's state. */
@@ -272,7 +272,7 @@ void call_done(struct world *, uint32_t id, uint32_t slot, uint32_t number, cons
 enum attempt_stage {
     ATTEMPT_NONE,
     ATTEMPT_IN_LINE,  /* waits for a connection */
-    ATTEMPT_CONNECTS, /* one is being made, which goes on when no attempt wants it any more */
+    ATTEMPT_CONNECTS, /* its connection is being made; the connect goes on even if no attempt needs it any more */
     ATTEMPT_VANISHED, /* lost on its way, with the connection that it holds */
     ATTEMPT_TRAVELS,
     ATTEMPT_AT_GATE,
@@ -280,8 +280,8 @@ enum attempt_stage {
     ATTEMPT_SERVED_NOW,
     ATTEMPT_CALLS,
     ATTEMPT_RETURNS,
-    ATTEMPT_STREAMS,  /* its head is there, its body on its way */
-    ATTEMPT_FORGOTTEN /* answered when its host was killed, while its calls go on */
+    ATTEMPT_STREAMS,  /* the head of its answer has arrived, the body is on its way */
+    ATTEMPT_FORGOTTEN /* it ended when its host was killed, but its own calls go on */
 };
 
 /* One attempt at a service. */
@@ -296,20 +296,20 @@ struct attempt {
     uint32_t host;
     uint32_t tenant;    /* the client whose call it is part of */
     uint32_t caller;    /* of the hop */
-    uint32_t next;      /* IN_LINE: the attempt behind it */
+    uint32_t next;      /* IN_LINE: the next attempt in the line */
     uint32_t pending;   /* calls of its own */
-    uint32_t gate_call; /* AT_GATE: the gate's */
-    bool left;          /* its caller has given it up, and the gate knows */
+    uint32_t gate_call; /* AT_GATE: the call of the gate */
+    bool left;          /* its caller has given it up, and the gate was told */
     bool connected;     /* the attempt holds a connection */
-    bool fresh;         /* and wants a new one: it probes */
-    bool doomed;        /* the one that it holds is about to be lost */
-    uint32_t stream_of; /* which of those that it shares with others */
-    bool cut;           /* its answer ends before its body does */
+    bool fresh;         /* it needs a new connection, because it is a probe */
+    bool doomed;        /* its connection is about to be lost */
+    uint32_t stream_of; /* the index of its connection among the shared ones */
+    bool cut;           /* its answer is cut in the body */
     bool joined;        /* the attempt is in its host's table of requests */
     enum attempt_stage stage;
     bool failed;
     bool through_gate;
-    bool has_read; /* of a row, and the version that it saw */
+    bool has_read; /* it has read the row; `version` is the version that it saw */
     uint64_t version;
     struct operation operation;
     enum becalm_mark_kind mark;
@@ -483,11 +483,11 @@ void effect_happens(struct world *, uint32_t service, const struct operation *);
 
 struct connection;
 
-/* The connections of one client, those of a caller together. */
+/* The connections of one client, grouped by caller. */
 struct connections {
     struct connection *all;
     uint32_t count;
-    struct line *line; /* by caller: those that wait for a place among the attempts in flight */
+    struct line *line; /* by caller: connections that wait for a place under the limit */
 };
 
 bool connections_make(struct world *);
@@ -503,7 +503,7 @@ void service_falls(struct world *, uint32_t service);
 void service_rises(struct world *, uint32_t service);
 void service_restarted(struct world *, uint32_t service);
 
-/* How many are connected at the end of a second: as many calls of which so many were good. */
+/* Counts each connection at the end of a second as a call: good if it is connected. */
 void connections_second(struct world *, uint32_t second);
 
 /* ---- budget_store.c ---- */
@@ -535,7 +535,8 @@ void store_saves(struct world *, uint32_t fault);
 void store_killed(struct world *, uint32_t service, bool on, bool has_file);
 void store_emptied(struct world *, uint32_t service);
 
-/* How many are degraded at the end of a second; and the time of those that are degraded at the end of the run. */
+/* Counts degraded instances at the end of a second. tenants_end() adds the time of those that are degraded at the end
+ * of the run. */
 void tenants_second(struct world *, uint32_t second);
 void tenants_end(struct world *);
 
@@ -543,9 +544,9 @@ void tenants_end(struct world *);
 
 struct client {
     uint32_t generation;   /* of its next call */
-    uint32_t factor_milli; /* a surge: so many times as many */
+    uint32_t factor_milli; /* a surge: the factor of its rate */
     uint64_t made;         /* calls, of all callers */
-    uint32_t *made_by;     /* the same by caller, where each has a loop and an end; else NULL */
+    uint32_t *made_by;     /* the same by caller, if each is a loop with an end; else NULL */
 };
 
 bool clients_make(struct world *);
@@ -554,7 +555,7 @@ void clients_begin(struct world *);
 void client_calls(struct world *, uint32_t id, uint32_t generation);
 void caller_calls(struct world *, uint32_t id, uint32_t caller);
 
-/* A call of its own has ended. */
+/* A call of this caller has ended. */
 void caller_answered(struct world *, uint32_t id, uint32_t caller);
 
 /* From now on the client calls this many times as often. */

@@ -436,8 +436,8 @@ static bool takes_all(const struct becalm_match *m)
     return m->path == NULL && (begin == NULL || strcmp(begin, "/") == 0) && m->method == NULL && m->header_name == NULL;
 }
 
-/* The first row of a host where no row of the same host takes all that comes: what does, for a wider one? NULL: none.
- */
+/* For the first row of a host none of whose rows takes all requests: the row of a wider host that takes the rest. NULL:
+ * none. */
 static const struct row *wider_of(const struct rows *rows, const struct row *row)
 {
     const struct row *wider = NULL;

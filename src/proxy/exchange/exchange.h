@@ -35,9 +35,10 @@
 #include "origin/request_id.h"
 #include "origin/trace_context.h"
 
-#define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
-#define EXCHANGE_BODY_STEP 16384u /* so many bytes of a body must arrive in each bodyTimeout, or it is too slow */
-#define KEEP_BYTES         4096u  /* of a failed answer's body, while a retry may still bring a better one */
+#define EXCHANGE_BYTES 4096u /* a request's head and small body live in the exchange itself */
+#define EXCHANGE_BODY_STEP \
+    16384u               /* the bytes of a body that must arrive in each bodyTimeout; else the body is too slow */
+#define KEEP_BYTES 4096u /* of a failed answer's body, while a retry may still bring a better one */
 
 enum attempt_state {
     ATTEMPT_NONE,
@@ -485,8 +486,9 @@ void passing_hosts_drop(struct worker *); /* at the worker's end */
 /* exchange_fallback.c: the fallback for a call that ends with this reason, of whose answer nothing was delivered. */
 enum fallback fallback_of(const struct exchange *, enum becalm_reason);
 void fallback_answer(struct exchange *, const struct becalm_action *); /* writes the fixed answer of the policy */
-void fallback_begin(struct exchange *);                      /* from now on the call goes to the fallback's service */
-void fallback_name(struct draft *, const struct exchange *); /* tells the client */
+void fallback_begin(struct exchange *); /* from now on the call goes to the fallback's service */
+void fallback_name(struct draft *,
+                   const struct exchange *); /* adds `becalm-fallback`, which names the service that was asked first */
 
 /* exchange_fault.c: does a fault hit the call that is about to begin? Then the exchange ends, or goes on later. */
 bool exchange_fault(struct exchange *);
