@@ -109,8 +109,7 @@ struct becalm_listener {
     enum becalm_role role; /* of this listener, or that of the policy */
     uint32_t service;      /* the index of the one service that is behind it, or BECALM_LISTENER_SHARED */
     bool tls;
-    const struct becalm_certificate
-        *certificates; /* at least one with TLS; the first is used for names that no certificate has */
+    const struct becalm_certificate *certificates; /* at least one with TLS; the first is the default */
     uint32_t certificate_count;
     struct becalm_file client_ca; /* the authority that signs the certificates of clients */
     enum becalm_client_auth client_auth;

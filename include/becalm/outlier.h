@@ -41,15 +41,13 @@ struct becalm_outlier_policy {
 /* One host, in a cache line of its own. Touch it only through the functions below. */
 struct becalm_host {
     BECALM_ATOMIC(uint64_t) in_flight;
-    BECALM_ATOMIC(uint64_t)
-    ejected_until; /* 0: the host is in use; else it is ejected until this instant, and longer until a probe succeeds */
-    BECALM_ATOMIC(uint64_t)
-    probing; /* the ejection is over and its one probe was sent: when the probe counts as lost; 0: not sent yet */
-    BECALM_ATOMIC(uint64_t) times;      /* times ejected */
-    BECALM_ATOMIC(uint64_t) calm_since; /* last failure or return: `times` counts down from here */
-    BECALM_ATOMIC(uint64_t) streak;     /* failures in a row */
-    BECALM_ATOMIC(uint64_t) hint_until; /* the host's Retry-After: no retries until this instant */
-    struct becalm_window *window;       /* lanes: results, failed; NULL unless ejection is on and by rate */
+    BECALM_ATOMIC(uint64_t) ejected_until; /* 0: in use; else ejected until then, and on until a probe succeeds */
+    BECALM_ATOMIC(uint64_t) probing;       /* after the ejection: when its one probe counts as lost; 0: no probe yet */
+    BECALM_ATOMIC(uint64_t) times;         /* times ejected */
+    BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
+    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
+    BECALM_ATOMIC(uint64_t) hint_until;    /* the host's Retry-After: no retries until this instant */
+    struct becalm_window *window;          /* lanes: results, failed; NULL unless ejection is on and by rate */
 };
 
 struct becalm_hosts {

@@ -40,8 +40,7 @@ struct admin_place {
     struct loop *loop;
     struct log_source *log;
     const struct history *history;
-    uint32_t (*stores)(struct control *, struct metrics_redis *,
-                       uint32_t size);                /* the stores that the gateway is connected to */
+    uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* the connected stores */
     void (*fleet)(struct control *, struct buffer *); /* writes the processes that share them, as JSON */
     /* Of the host of a service with this address. False: it is not checked. */
     bool (*health)(struct control *, const char *service, const union address_socket *, struct admin_health *);

@@ -324,8 +324,7 @@ static bool flush(struct admin_conn *conn)
         conn->sent += (size_t)sent;
         enter(conn, CONN_WRITE, HEAD_TIME);
     }
-    if (wire_blocked(&conn->wire) &&
-        wire_write(&conn->wire, NULL, 0) < 0) { /* TLS may hold encrypted bytes that are not sent yet */
+    if (wire_blocked(&conn->wire) && wire_write(&conn->wire, NULL, 0) < 0) { /* TLS may hold encrypted bytes */
         admin_conn_close(conn);
         return false;
     }

@@ -143,9 +143,8 @@ uint32_t handles_plain_max(uint64_t descriptors);
 
 struct handle *handles_add(struct handles *, CURL *, becalm_ns now); /* one that is not known; NULL: no memory */
 void handles_forget(struct handles *, struct handle *);              /* and frees it */
-void handles_use(struct handles *, struct handle *); /* of the plain ones it is the last to be forgotten */
-void handles_keep(struct handles *,
-                  struct handle *); /* the handle has recorded options: it is kept until the program ends it */
+void handles_use(struct handles *, struct handle *);   /* of the plain ones it is the last to be forgotten */
+void handles_keep(struct handles *, struct handle *);  /* it has recorded options: kept until its end */
 void handles_reset(struct handles *, struct handle *); /* plain, with its connections and its record */
 void handles_free(struct handles *);
 

@@ -94,13 +94,12 @@ struct transfer {
     struct client_origin *origin; /* NULL: it does not wait for a host */
     struct site *site;
     struct becalm_call call;
-    uint64_t steps; /* so far, for the random bits */
-    uint32_t top;   /* from here on slots were not used in this call: most need only the first */
-    uint32_t gone;  /* bit n: the attempt in slot n is to be removed */
-    uint32_t due;   /* bit n: one is to be sent there */
-    struct attempt
-        *untold; /* the attempt whose head was not reported to the engine yet; NULL: none, see headed() of transfer.c */
-    becalm_ns headed_at; /* when that has come */
+    uint64_t steps;         /* so far, for the random bits */
+    uint32_t top;           /* from here on slots were not used in this call: most need only the first */
+    uint32_t gone;          /* bit n: the attempt in slot n is to be removed */
+    uint32_t due;           /* bit n: one is to be sent there */
+    struct attempt *untold; /* its head is not reported to the engine yet; NULL: none, see headed() of transfer.c */
+    becalm_ns headed_at;    /* when that has come */
     struct attempt attempt[BECALM_SLOTS];
     char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
     bool takes_body; /* our callback is there for the answer's body: nothing reaches the caller before it is judged */

@@ -139,8 +139,7 @@ static void ready(struct source *source, uint32_t events)
 {
     struct caller_conn *conn = CONTAINER_OF(source, struct caller_conn, source);
     if (conn->call == NULL) {
-        if ((events & ~(uint32_t)EPOLLOUT) !=
-            0) { /* no request is in progress, so this can only be the end of the connection */
+        if ((events & ~(uint32_t)EPOLLOUT) != 0) { /* no request is in progress: the connection ends */
             conn_close(conn);
         }
         return;

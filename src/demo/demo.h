@@ -48,9 +48,7 @@ struct demo_options {
     becalm_ns length;      /* the demonstration ends after this time; BECALM_NEVER: it does not end by itself */
     bool ends_with_script; /* likewise */
     int stop_fd;           /* becomes readable: it ends */
-    bool (*ticked)(
-        void *self,
-        const struct demo *); /* called every LANE_TICK; false: the viewer has gone, and the demonstration ends */
+    bool (*ticked)(void *self, const struct demo *); /* every LANE_TICK; false: the demonstration ends */
     void *self;
 };
 

@@ -15,8 +15,7 @@
 #define PACE_BEAT (20 * BECALM_MS)
 #define PACE_SLOW (100 * BECALM_MS) /* a tick with a beat this late is slow */
 #define PACE_FEW  3u                /* slow ticks: of fewer nothing is seen in the figures */
-#define PACE_LOST \
-    (500 * BECALM_MS) /* half of an attempt's time: one beat that is this late is enough for the warning */
+#define PACE_LOST (500 * BECALM_MS) /* half of an attempt's time: one beat this late is enough for the warning */
 
 struct pace_span {
     becalm_ns worst;

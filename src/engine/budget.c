@@ -80,8 +80,7 @@ static struct becalm_window_shape shape_of(const struct becalm_budget_policy *po
         shape.slices = slices_of(policy->window);
     }
     shape.lanes = policy->kind == BECALM_BUDGET_ADAPTIVE ? ENDED + 1 : RETRIED + 1;
-    shape.cells =
-        cells < 1 ? 1 : (uint32_t)least(cells, BECALM_WINDOW_CELLS_MAX); /* the number of cells is only a hint */
+    shape.cells = cells < 1 ? 1 : (uint32_t)least(cells, BECALM_WINDOW_CELLS_MAX); /* only a hint */
     return shape;
 }
 

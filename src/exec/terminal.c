@@ -66,9 +66,7 @@ static bool stop_by(int number)
     sigemptyset(&go_on);
     sigaddset(&stop, number);
     sigaddset(&go_on, SIGCONT);
-    (void)sigprocmask(
-        SIG_BLOCK, &go_on,
-        &before); /* a blocked SIGCONT stays pending, so that we can see it; it continues us all the same */
+    (void)sigprocmask(SIG_BLOCK, &go_on, &before); /* SIGCONT stays pending and visible; it continues us all the same */
     (void)raise(number);
     (void)sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here we stand still */
     bool stopped = sigtimedwait(&go_on, NULL, &at_once) == SIGCONT;

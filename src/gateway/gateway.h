@@ -28,8 +28,7 @@ uint64_t gateway_order_reload(struct gateway *); /* the order's number */
 void gateway_order_drain(struct gateway *);
 void gateway_order_stop(struct gateway *);
 void gateway_wait(struct gateway *);
-int gateway_end_fd(
-    const struct gateway *); /* becomes readable at the end, for a program that also polls other descriptors */
+int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for programs that poll */
 
 /* Becomes readable when a reload is over, by signal or by the admin address: every worker serves by the new policy, or
  * it was refused. gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns

@@ -8,8 +8,7 @@
 
 #include "meter/buffer.h"
 
-#define LOG_LINE_MAX \
-    4096u /* the size that a pipe writes in one piece (PIPE_BUF), even when several processes write to it */
+#define LOG_LINE_MAX 4096u /* PIPE_BUF: a pipe writes this much in one piece, even if several processes write to it */
 
 /* One key and its value, for a line. */
 enum log_type { LOG_TEXT, LOG_NUMBER, LOG_MS, LOG_BOOL };

@@ -22,8 +22,7 @@ struct key_names {
     struct key_stamp stamp;     /* filled by key_words() */
     const unsigned char *id;    /* the first STORE_ID bytes of the key's id; NULL: only the list of held keys is used */
     const unsigned char *guard; /* the same of the guard; NULL: unknown */
-    const unsigned char
-        *older; /* id and guard, one after the other, computed with the previous secret; NULL: there is none */
+    const unsigned char *older; /* id, then guard, by the previous secret; NULL: there is none */
 };
 
 /* Adds the words of a script's call: the number of keys, the keys, the request's name, the run of the server that it is

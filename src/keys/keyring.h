@@ -15,8 +15,7 @@
 
 struct keyring {
     BECALM_ATOMIC(uint32_t) users;
-    BECALM_ATOMIC(bool)
-    listed; /* this process has listed keys on its present connection, so the store has noted its own clock */
+    BECALM_ATOMIC(bool) listed; /* by this process on its present connection: the store has noted its own clock */
     struct redis_site site;
     char fleet[SCRIPT_FLEET_MAX + 1]; /* script_name() */
     struct store_secret secret;

@@ -32,9 +32,8 @@ struct store_key {
     uint64_t peer;                         /* the client: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
     struct store_hold *hold; /* the store's own, of a store over a network; NULL: the store in memory has the key */
-    const struct store_key
-        *older; /* the same key with hashes by the previous secret; only begin() reads it. NULL: there is none */
-    struct becalm_text service; /* these two are for display only; they live as long as the key is held */
+    const struct store_key *older; /* the same by the previous secret; only begin() reads it. NULL: none */
+    struct becalm_text service;    /* these two are for display only; they live as long as the key is held */
     struct becalm_text endpoint;
     bool once; /* enforced */
 };

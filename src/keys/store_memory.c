@@ -614,8 +614,7 @@ static void memory_end(struct store *store, const struct store_key *key, becalm_
     char *where = end->kind == STORE_END_UNKNOWN ? where_make(key) : NULL;
     pthread_mutex_lock(&memory->lock);
     struct entry *entry = entry_find(memory, key->id);
-    if (entry == NULL ||
-        entry->ticket != key->ticket) { /* the entry has expired, and the key may belong to another call by now */
+    if (entry == NULL || entry->ticket != key->ticket) { /* expired; the key may belong to another call by now */
         goto out;
     }
     BECALM_ASSERT(entry->state == ENTRY_FLIES); /* a key ends once */

@@ -72,12 +72,11 @@ struct metrics_gateway {
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
     uint64_t bounds[METRICS_BOUNDS];
-    uint64_t h2_ended[METRICS_H2_WHY]; /* connections that speak HTTP/2 and were told to go, by why ... */
-    uint64_t
-        h2_host_ended[METRICS_H2_WHY];  /* and connections to hosts that were ended because of the host's frames ... */
-    const char *h2_why[METRICS_H2_WHY]; /* ... which is said so; NULL: no row */
-    uint64_t tunnels;                   /* open now, or being opened */
-    uint64_t buffered;                  /* bytes that wait in user space, and their bound */
+    uint64_t h2_ended[METRICS_H2_WHY];      /* connections that speak HTTP/2 and were told to go, by why ... */
+    uint64_t h2_host_ended[METRICS_H2_WHY]; /* and connections to hosts that were ended ... */
+    const char *h2_why[METRICS_H2_WHY];     /* ... which is said so; NULL: no row */
+    uint64_t tunnels;                       /* open now, or being opened */
+    uint64_t buffered;                      /* bytes that wait in user space, and their bound */
     uint64_t buffered_max;
     bool reload_ok;     /* the latest one */
     uint64_t reload_at; /* of the latest that went well: seconds since 1970 */

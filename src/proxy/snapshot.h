@@ -42,8 +42,7 @@ struct state {
     BECALM_ATOMIC(uint32_t) users;
     struct state *service; /* the service's state, whose parts this endpoint's state borrows; NULL: this is a service's
                               own state */
-    struct state
-        *whole; /* the state with the hosts before, whose parts this state borrows; NULL: it has its own parts */
+    struct state *whole;   /* the state with the old hosts, whose parts it borrows; NULL: it has its own */
     struct becalm_policy policy;
     struct becalm_target target;
     struct waiting *waiting; /* by worker; its service's, if the gate is */

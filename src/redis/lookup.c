@@ -25,8 +25,7 @@ struct lookup_job {
 
 static void job_drop(struct lookup_job *job)
 {
-    if (atomic_fetch_sub_explicit(&job->holders, 1, memory_order_acq_rel) ==
-        1) { /* acq_rel: the writes of all other holders are visible before the free */
+    if (atomic_fetch_sub_explicit(&job->holders, 1, memory_order_acq_rel) == 1) { /* all other holders have finished */
         free(job);
     }
 }

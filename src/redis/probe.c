@@ -126,15 +126,12 @@ static void done(struct redis_command *command, const struct reply *reply)
     }
 }
 
-/* Every command that budgets and keys need, by its permission; NULL ends the words, and "" is our key. */
+/* Every command that budgets and keys need, by its permission; NULL ends the words, and "" is our key. `need`: all
+ * fleets need it, or only fleets that share keys, or that wait for replicas. */
 static const struct trial {
     const char *permission;
     const char *word[WORDS];
-    enum need {
-        FOR_ALL,
-        FOR_KEYS,
-        FOR_REPLICAS
-    } need; /* which setups need the command: all, those that share keys, or those that wait for replicas */
+    enum need { FOR_ALL, FOR_KEYS, FOR_REPLICAS } need;
 } trials[] = {
     {"+ping", {"PING"}, FOR_ALL},
     {"+time", {"TIME"}, FOR_ALL},

@@ -25,9 +25,8 @@ struct store_site {
 
 struct redis_stores_options {
     struct loop *loop;
-    bool (*find)(void *self, const char *host, union address_socket *); /* as redis_options have it */
-    void (*note)(void *self, const struct store_site *,
-                 const char *why); /* as redis_options have it; NULL: not called */
+    bool (*find)(void *self, const char *host, union address_socket *);   /* as redis_options have it */
+    void (*note)(void *self, const struct store_site *, const char *why); /* like redis_options; NULL: unused */
     void (*tell)(void *self, struct roster_entry *);
     void *self;
 };

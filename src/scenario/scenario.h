@@ -59,12 +59,11 @@ struct scenario_service {
     uint32_t hang_ppm;  /* of the attempts that reach it: `hang` is added */
     bool hang_first;    /* only first attempts hang */
     becalm_ns hang;
-    uint64_t quota_milli;  /* requests per second that it takes of each client, in thousandths; 0: any number */
-    uint32_t quota_burst;  /* the most requests at once */
-    becalm_ns quota_after; /* the Retry-After of its answers with 429; 0: none */
-    bool row;              /* one versioned row: an attempt reads it, then writes with the version that it saw */
-    uint32_t
-        accept_max; /* the most connections that it accepts in 100 ms; with more it fails; SCENARIO_NONE: any number */
+    uint64_t quota_milli;     /* requests per second that it takes of each client, in thousandths; 0: any number */
+    uint32_t quota_burst;     /* the most requests at once */
+    becalm_ns quota_after;    /* the Retry-After of its answers with 429; 0: none */
+    bool row;                 /* one versioned row: an attempt reads it, then writes with the version that it saw */
+    uint32_t accept_max;      /* connections that it accepts in 100 ms; with more it fails; SCENARIO_NONE: any number */
     becalm_ns restart;        /* how long it is down after that */
     bool effect;              /* its requests have an effect that must not happen twice */
     const char *const *calls; /* services that it calls for each request, all at once; ends with NULL; may be NULL */

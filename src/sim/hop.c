@@ -389,8 +389,7 @@ static void call_trace(const struct world *w, const struct call *call, uint32_t 
 static void call_step(struct world *w, uint32_t id, uint32_t number, struct becalm_event *event)
 {
     struct call *call = call_at(w, id);
-    const struct state *state =
-        ((const struct state *)call->engine.target)->limited; /* target is the first member of struct state */
+    const struct state *state = ((const struct state *)call->engine.target)->limited; /* its first member */
     const struct becalm_policy *policy = call->engine.policy;
     struct becalm_action action;
     uint32_t attempts = call->engine.record.attempts;

@@ -123,8 +123,7 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
             return since - from;
         }
     }
-    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT
-                                          : MEASURE_NEVER; /* the run ended too soon after the fault */
+    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* the run was too short */
 }
 
 /* The graph of calls, as numbers; services in an order in which callers come before those that they call. */

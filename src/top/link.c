@@ -133,8 +133,7 @@ static void set_up(struct link *link)
     libcurl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     libcurl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     libcurl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS);
-    libcurl->easy_setopt(easy, CURLOPT_PROXY,
-                         ""); /* no proxy: an admin address is near, and a proxy must not see the token */
+    libcurl->easy_setopt(easy, CURLOPT_PROXY, ""); /* no proxy must see the token */
 #if LIBCURL_VERSION_NUM >= 0x075500
     libcurl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else

@@ -17,8 +17,8 @@
 #define SHORT       (4u * 1024)  /* the first records of an answer, which can be opened as soon as they have come */
 #define SHORT_UNTIL (64u * 1024) /* then they are long */
 #define HELD_MAX    (64u * 1024) /* of TLS's own messages to a peer that does not read */
-#define TALK_MAX \
-    32u /* records in a row that are nothing but TLS: new keys, tickets. They cost us CPU time and the peer nothing */
+#define TALK_MAX    32u /* records in a row without data: new keys, tickets. They cost us CPU time and the peer nothing \
+                         */
 
 enum tls_state {
     TLS_SHAKING,

@@ -306,8 +306,7 @@ static void judge(struct lint *l, const struct lint_target *target)
 static void judge_config(struct lint *l, const struct becalm_config *config)
 {
     uint32_t services = becalm_config_services(config);
-    if (services ==
-        0) { /* else `defaults` are judged where services inherit them: values that no service uses do no harm */
+    if (services == 0) { /* else judged where services inherit them: unused values do no harm */
         judge(l, &(struct lint_target){.config = config, .rules = becalm_config_defaults(config)});
     }
     for (uint32_t s = 0; s < services; s++) {

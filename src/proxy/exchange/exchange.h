@@ -35,10 +35,9 @@
 #include "origin/request_id.h"
 #include "origin/trace_context.h"
 
-#define EXCHANGE_BYTES 4096u /* a request's head and small body live in the exchange itself */
-#define EXCHANGE_BODY_STEP \
-    16384u               /* the bytes of a body that must arrive in each bodyTimeout; else the body is too slow */
-#define KEEP_BYTES 4096u /* of a failed answer's body, while a retry may still bring a better one */
+#define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
+#define EXCHANGE_BODY_STEP 16384u /* bytes of a body that must arrive in each bodyTimeout; else it is too slow */
+#define KEEP_BYTES         4096u  /* of a failed answer's body, while a retry may still bring a better one */
 
 enum attempt_state {
     ATTEMPT_NONE,
@@ -486,9 +485,8 @@ void passing_hosts_drop(struct worker *); /* at the worker's end */
 /* exchange_fallback.c: the fallback for a call that ends with this reason, of whose answer nothing was delivered. */
 enum fallback fallback_of(const struct exchange *, enum becalm_reason);
 void fallback_answer(struct exchange *, const struct becalm_action *); /* writes the fixed answer of the policy */
-void fallback_begin(struct exchange *); /* from now on the call goes to the fallback's service */
-void fallback_name(struct draft *,
-                   const struct exchange *); /* adds `becalm-fallback`, which names the service that was asked first */
+void fallback_begin(struct exchange *);                      /* from now on the call goes to the fallback's service */
+void fallback_name(struct draft *, const struct exchange *); /* adds the field `becalm-fallback` */
 
 /* exchange_fault.c: does a fault hit the call that is about to begin? Then the exchange ends, or goes on later. */
 bool exchange_fault(struct exchange *);
@@ -538,8 +536,7 @@ void expect_sent(struct exchange *); /* the head with Expect has just been writt
  * connection, and the exchange is freed. */
 bool expect_met(struct exchange *);
 void expect_drop(struct exchange *);
-void expect_answer(
-    const struct exchange *); /* sends the 100 in place of the host, because the gateway collects the body first */
+void expect_answer(const struct exchange *); /* sends the 100 itself, because it collects the body first */
 
 /* exchange_tunnel.c: places, at most maxTunnels in all and maxTunnelsPerHost. Taken when a request asks for a tunnel,
  * given back with its end or the tunnel's. False: there is none. */

@@ -31,8 +31,7 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
                            FIELD_BIT(FIELD_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = attempt->status, .grpc_status = BECALM_GRPC_NONE};
     UNFILLED char joined[EXCHANGE_MARK_ROOM];
-    if (exchange->join == EXCHANGE_JOIN_IN &&
-        attempt->status >= 500) { /* the program failed, maybe because a call that it made failed */
+    if (exchange->join == EXCHANGE_JOIN_IN && attempt->status >= 500) { /* maybe because a call of the program failed */
         answer.mark = exchange_join_mark(exchange, joined);
     }
     if ((head->seen & hints) != 0) {

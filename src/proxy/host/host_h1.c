@@ -412,8 +412,7 @@ void host_h1_ready(struct host_stream *stream, uint32_t events)
     struct upstream *upstream = stream->upstream;
     if ((events & EPOLLOUT) != 0 && blocked(stream) && flush_rest(stream)) {
         stream->calls->drained(stream);
-        if (upstream->stream !=
-            stream) { /* the stream ended in the up-call; the connection stays until the turn is over */
+        if (upstream->stream != stream) { /* it ended in drained(); the connection stays for this turn */
             return;
         }
     }

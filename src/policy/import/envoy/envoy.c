@@ -339,8 +339,7 @@ static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
     if (!source_is(s, &(struct from){node, "virtual_hosts", NULL}, YAML_MAPPING)) {
         return;
     }
-    if (source_get(node, "clusters") ==
-        NULL) { /* else the object is a whole file, whose other keys are reported elsewhere */
+    if (source_get(node, "clusters") == NULL) { /* else a file, whose other keys are reported elsewhere */
         source_rest(s, NULL, node, "virtual_host", fields);
     }
     const struct from routes = {source_get(node, "routes"), "routes", NULL};
