@@ -2,12 +2,11 @@
 #ifndef BECALM_EMBEDDED_H
 #define BECALM_EMBEDDED_H
 
-/* Files that are built into the program, so that it needs none beside it. becalm_embed(target table name=file...) in a
- * CMakeLists.txt makes of them, when Becalm is built, what its user declares:
+/* Files that are built into the program, so that it needs no files at run time. becalm_embed(target table name=file...)
+ * in a CMakeLists.txt turns them, at build time, into these variables, which the user declares:
  *
  *     extern const struct embedded embedded_TABLE[];
- *     extern const char embedded_TABLE_words[]; // all names, separated by spaces: for shells
- */
+ *     extern const char embedded_TABLE_words[]; // all names, separated by spaces: for shells */
 
 #include <stddef.h>
 

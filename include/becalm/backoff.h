@@ -2,9 +2,10 @@
 #ifndef BECALM_BACKOFF_H
 #define BECALM_BACKOFF_H
 
-/* How long to wait before a retry. Growth spreads retries over time, jitter over callers (Brooker, "Exponential
- * Backoff and Jitter", 2015). The cap comes first and jitter then only takes away, so that a fleet that sits at the
- * cap is still spread out and no wait is ever above it. Nothing overflows: the growth saturates at the cap. */
+/* How long to wait before a retry. Growth spreads retries over time, jitter over callers (Brooker, "Exponential Backoff
+ * and Jitter", 2015). The cap is applied first, and jitter only shortens the capped wait. So a fleet whose waits have
+ * all reached the cap is still spread out, and no wait exceeds the cap. Nothing overflows: the growth saturates at the
+ * cap. */
 
 #include <becalm/ns.h>
 #include <becalm/rand.h>
@@ -26,7 +27,7 @@ enum becalm_jitter {
     BECALM_JITTER_CUSTOM        /* policy.custom */
 };
 
-/* The caller's own jitter: from the capped delay and 64 random bits to a wait. What it returns is cut at the cap. */
+/* The caller's own jitter: from the capped delay and 64 random bits to a wait. The result is cut at the cap. */
 typedef becalm_ns becalm_jitter_fn(becalm_ns delay, uint64_t random, void *data);
 
 struct becalm_backoff_policy {
@@ -40,11 +41,11 @@ struct becalm_backoff_policy {
     void *custom_data;
 };
 
-/* One wait, with what it was made of, for the log line. */
+/* One wait, and the numbers that it was computed from, for the log line. */
 struct becalm_wait {
     becalm_ns delay;    /* by growth and cap, before jitter */
     becalm_ns jittered; /* after jitter */
-    becalm_ns wait;     /* after the server's hint: what to sleep */
+    becalm_ns wait;     /* how long to sleep: `jittered`, raised to the server's hint */
     bool hinted;        /* the hint decided */
 };
 
@@ -56,16 +57,16 @@ BECALM_API int becalm_backoff_check(const struct becalm_backoff_policy *, const 
 /* Delay before retry n (1 is the first), by growth and cap alone. n = 0 gives 0. */
 BECALM_API becalm_ns becalm_backoff_delay(const struct becalm_backoff_policy *, uint32_t n);
 
-/* What a wait is drawn from. */
+/* The inputs of one wait. */
 struct becalm_backoff_draw {
     uint32_t n;         /* which retry: 1 is the first */
     becalm_ns previous; /* the jittered wait of retry n-1; 0 before the first */
-    becalm_ns hint;     /* what the server asked for; BECALM_NEVER if it did not */
+    becalm_ns hint;     /* the wait that the server asked for; BECALM_NEVER: it asked for none */
     uint64_t random;    /* the event's bits */
 };
 
 /* The whole wait. A server's hint is a floor, spread upwards: max(jittered, hint * U[1.0, 1.5)), so that a thousand
- * clients told "in 5 s" do not all come at 5 s. */
+ * clients that were told "in 5 s" do not all retry after exactly 5 s. */
 BECALM_API void becalm_backoff_wait(const struct becalm_backoff_policy *, const struct becalm_backoff_draw *,
                                     struct becalm_wait *);
 

@@ -2,7 +2,7 @@
 #ifndef BECALM_BASE_H
 #define BECALM_BASE_H
 
-/* Used by every other header: visibility, atomics that C++ can include, assertions, error codes. */
+/* All headers include this one. It defines visibility, atomics that C++ can include, assertions, error codes. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #endif
 
 /* A field that several threads touch. C++ sees the plain type, because g++ can't compile _Atomic; the size and
- * alignment are the same, and only the library's own C code reads or writes such a field. */
+ * alignment are the same, and only the library's own C code reads or writes the field. */
 #ifdef __cplusplus
 #define BECALM_ATOMIC(T) T
 #else

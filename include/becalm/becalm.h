@@ -9,7 +9,7 @@
  * lock, and keeps no state outside of the objects that it is given. A driver (your program) reports each event with its
  * time, and carries out the action that comes back:
  *
- *     event: what, now, random bits  ->  becalm_call_step()  ->  action: what to do, and why
+ *     event: kind, now, random bits  ->  becalm_call_step()  ->  action: flags, and the reason
  *
  * The same events give the same actions on every machine; there is no floating point. So a test or a simulation in
  * virtual time exercises the very code that serves traffic.

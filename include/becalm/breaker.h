@@ -49,7 +49,7 @@ struct becalm_breaker_policy {
     becalm_ns slow_after;                /* a call that takes this long is slow, 60 s */
     enum becalm_window_kind window_kind; /* TIME */
     uint32_t window_size;                /* COUNT: calls; TIME: seconds; 10 */
-    uint32_t min_calls;                  /* no rate below so many calls in the window, 20 */
+    uint32_t min_calls;                  /* with fewer calls in the window there is no rate, 20 */
     uint32_t probes;                     /* calls let through while half open, 1; at most 65,535 */
     becalm_ns half_open_for;             /* the lease of a half-open episode, 5 s */
     becalm_ns open_for;                  /* 1 s; drawn from U[0.8, 1.0] of it */
@@ -135,7 +135,7 @@ BECALM_API enum becalm_breaker_state becalm_breaker_force(struct becalm_breaker 
 
 BECALM_API enum becalm_breaker_state becalm_breaker_state(const struct becalm_breaker *);
 
-/* When an open breaker will let a probe through, or a half-open one gives up on its probes; NEVER in other states. */
+/* OPEN: when the breaker lets a probe through. HALF_OPEN: when it gives up on its probes. NEVER in other states. */
 BECALM_API becalm_ns becalm_breaker_retest_at(const struct becalm_breaker *);
 
 /* How many results came after their generation had ended, and so changed no state. */

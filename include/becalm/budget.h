@@ -40,7 +40,7 @@ enum becalm_budget_kind {
 
 #define BECALM_TOKEN 1000000u /* one token; amounts are in millionths of it */
 
-#define BECALM_EARNED_FAVOUR 5u /* earned: a success earns at most so many times `share`, and at most one token */
+#define BECALM_EARNED_FAVOUR 5u /* earned: a success earns at most this many times `share`, and at most one token */
 
 struct becalm_budget_policy {
     enum becalm_budget_kind kind;
@@ -63,8 +63,9 @@ struct becalm_budget_policy {
     uint32_t timeout_cost;      /* aws: 10; 1 to the capacity */
 };
 
-/* Shared. Lives in becalm_budget_bytes() of memory, aligned to 64, because its window depends on the policy. Its
- * policy's numbers may change while it is in use; another kind or window, or a refill of 0, needs a new one. */
+/* Shared. Lives in becalm_budget_bytes() of memory, aligned to 64, because its window depends on the policy. The
+ * numbers of its policy may change while the budget is in use. Another kind, another window or a refill of 0 needs a
+ * new budget. */
 struct becalm_budget {
     BECALM_ATOMIC(uint64_t) word; /* by kind: tokens left, the instant at which it is full, or retries and calls */
     BECALM_ATOMIC(uint64_t) cap;  /* earned: the cap, and until when it is valid */
@@ -127,20 +128,21 @@ BECALM_API bool becalm_budget_take(struct becalm_budget *, const struct becalm_b
                                    const struct becalm_moment *, enum becalm_outcome_kind cause,
                                    struct becalm_spend *spend);
 
-/* What a retry after such an attempt would cost, in the unit of becalm_budget_left(). */
+/* The price of a retry after an attempt with this outcome, in the unit of becalm_budget_left(). */
 BECALM_API uint64_t becalm_budget_price(const struct becalm_budget_policy *, enum becalm_outcome_kind cause);
 
 /* Ends a spend. A spend that is not held is left alone, so that giving back twice is harmless. */
 BECALM_API void becalm_budget_give(struct becalm_budget *, const struct becalm_budget_policy *,
                                    const struct becalm_moment *, struct becalm_spend *, enum becalm_spend_end);
 
-/* What is left now, in millionths of a retry: earned, tokens, aws: what the tokens pay for; grpc: the tokens above
- * half; ratio, adaptive, concurrency: how many more retries there is room for; none: UINT64_MAX. */
+/* The retries that are left now, in millionths of a retry. earned, tokens, aws: the retries that the tokens pay for;
+ * grpc: the tokens above half; ratio, adaptive, concurrency: how many more retries there is room for; none: UINT64_MAX.
+ */
 BECALM_API uint64_t becalm_budget_left(const struct becalm_budget *, const struct becalm_budget_policy *,
                                        becalm_ns now);
 
-/* For display: the most that the budget may hold now or, of kinds that count, what would be left if no retry had been
- * made; and what is left as a share of that, in ppm. */
+/* For display: the most that the budget may hold now. For kinds that count retries, this is the number that would be
+ * left if no retry had been made. The second function returns becalm_budget_left() as a share of it, in ppm. */
 BECALM_API uint64_t becalm_budget_cap(const struct becalm_budget *, const struct becalm_budget_policy *, becalm_ns now);
 BECALM_API uint32_t becalm_budget_fill_ppm(const struct becalm_budget *, const struct becalm_budget_policy *,
                                            becalm_ns now);

@@ -42,7 +42,7 @@ struct becalm_event {
     enum becalm_event_kind kind;
     struct becalm_moment at;
     uint32_t slot;                 /* HEAD, DONE, SENT, HELD: which attempt in flight, < BECALM_SLOTS */
-    struct becalm_outcome outcome; /* HEAD, DONE, HELD: what the driver saw */
+    struct becalm_outcome outcome; /* HEAD, DONE, HELD: the outcome that the driver saw */
 };
 
 /* Bits of action.flags. Carry them out in this order. */
@@ -58,7 +58,7 @@ enum becalm_do {
 
 struct becalm_action {
     unsigned flags;
-    uint32_t slot;                          /* SEND: the slot to fill; ANSWER: whose answer */
+    uint32_t slot;                          /* SEND: the slot to fill; ANSWER: the slot of the answer */
     uint32_t cancel;                        /* CANCEL: bit n is slot n */
     uint32_t attempt;                       /* SEND: its number, 0 for the first, unbounded */
     enum becalm_reason why;                 /* the decision in one word */
@@ -128,7 +128,8 @@ struct becalm_record {
     uint32_t attempts;
     uint32_t hedges;
     enum becalm_reason reason; /* why the call ended */
-    enum becalm_reason would;  /* shadow: what the policy would have said; NONE: the same as happened */
+    enum becalm_reason would;  /* shadow: the reason with which the policy would have ended the call; NONE: the policy
+                                  changes nothing */
     /* The numbers behind the reason: `have` was available, `need` was needed. budget_empty: millionths of a retry;
      * deadline, breaker_open, no_host, no_connection: ns; attempts_spent, answers: a count; throttled: ppm; limit,
      * shed: ns if the call waited (`gated`), else attempts in flight, or calls that wait. Both are 0 for other reasons.
@@ -188,7 +189,7 @@ enum becalm_phase { /* private to the engine */
                     BECALM_PHASE_ENDED
 };
 
-enum becalm_awaits { /* PACED: what the call waits for; private to the engine */
+enum becalm_awaits { /* PACED: the event that the call waits for; private to the engine */
                      BECALM_AWAITS_NOTHING,
                      BECALM_AWAITS_PROBE, /* the answer to the breaker's probe */
                      BECALM_AWAITS_PACE   /* the end of the limit's pacing, by the success of an admitted call */
@@ -265,9 +266,9 @@ BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm
  * needs a connection that leads there. It counts for this host from now on. */
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
-/* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor
- * is about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
- * without this attempt if others are in flight; it does not count as a timeout of the service. */
+/* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor is
+ * about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
+ * without this attempt if other attempts are in flight; it does not count as a timeout of the service. */
 BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 
 /* The attempt has got its connection: its own time begins now, within the deadline. Returns when that time is over, as

@@ -21,7 +21,7 @@ struct becalm_diag {
     uint32_t column;  /* from 1 */
     const char *code; /* a constant: "unknown-key" */
     char file[256];
-    char message[512]; /* what is wrong; what would be right */
+    char message[512]; /* the problem; the correction */
 };
 
 #define BECALM_DIAGS_MAX 100u
@@ -35,7 +35,7 @@ struct becalm_diags {
     struct becalm_diag diag[BECALM_DIAGS_MAX];
 };
 
-/* Adds one; past the maximum it only counts. printf-like. */
+/* Adds one finding; past the maximum it is only counted. printf-like. */
 BECALM_API void becalm_diag_add(struct becalm_diags *, enum becalm_severity, const char *file, uint32_t line,
                                 uint32_t column, const char *code, const char *format, ...)
 #if defined(__GNUC__)
@@ -75,10 +75,10 @@ enum becalm_client_auth { BECALM_CLIENT_AUTH_NONE, BECALM_CLIENT_AUTH_OPTIONAL, 
 enum becalm_tls_version { BECALM_TLS_1_2, BECALM_TLS_1_3 };
 enum becalm_tls_verify { BECALM_TLS_VERIFY_FULL, BECALM_TLS_VERIFY_NONE };
 
-/* A file that the policy names, and where it does. A relative path is relative to the policy's folder. */
+/* A file that the policy names, and the position of its name. A relative path is relative to the policy's folder. */
 struct becalm_file {
     const char *path;    /* NULL: none */
-    const char *written; /* the same as it is in the policy */
+    const char *written; /* the path as it is written in the policy */
     uint32_t line;
     uint32_t column;
 };
@@ -103,21 +103,21 @@ enum becalm_listener_unlisted { BECALM_UNLISTED_AUTO, BECALM_UNLISTED_PASS, BECA
 struct becalm_listener {
     const char *address; /* "127.0.0.1:8080", "unix:/path" */
     const char *file;    /* the policy file that has it; NULL: none */
-    uint32_t line;       /* of its `tls`, else of itself */
+    uint32_t line;       /* of its `tls`, else of the address */
     uint32_t column;
     enum becalm_listener_role role_written;
-    enum becalm_role role; /* its own, or the policy's */
+    enum becalm_role role; /* of this listener, or that of the policy */
     uint32_t service;      /* the index of the one service that is behind it, or BECALM_LISTENER_SHARED */
     bool tls;
-    const struct becalm_certificate *certificates; /* at least one with TLS; the first is for names that none has */
+    const struct becalm_certificate *certificates; /* at least one with TLS; the first is the default */
     uint32_t certificate_count;
     struct becalm_file client_ca; /* the authority that signs the certificates of clients */
     enum becalm_client_auth client_auth;
     enum becalm_tls_version min_version;
     bool strict_sni; /* a client that asks for no name, or for a name that no certificate has, is refused */
     struct becalm_file ticket_keys; /* none: random keys of this process */
-    bool h1;                        /* it speaks HTTP/1 */
-    bool h2;                        /* it speaks HTTP/2, to clients that begin with its preface */
+    bool h1;                        /* HTTP/1 is accepted */
+    bool h2;                        /* HTTP/2 is accepted, from clients that begin with its preface */
     bool proxy_protocol;            /* each connection begins with a header that names the client's address */
     enum becalm_listener_unlisted unlisted_written;
     bool passes_unlisted; /* services with `unlisted` are found by it */
@@ -135,7 +135,7 @@ enum becalm_protocol {
 enum becalm_introduction {
     BECALM_INTRODUCTION_NONE,
     BECALM_INTRODUCTION_V1, /* the PROXY protocol, as a line of text */
-    BECALM_INTRODUCTION_V2  /* and in binary */
+    BECALM_INTRODUCTION_V2  /* the PROXY protocol, in binary */
 };
 
 /* TLS to a service's hosts. */
@@ -164,7 +164,7 @@ struct becalm_store {
     struct becalm_host_tls tls; /* with rediss:// */
 };
 
-/* What to do with a call while the shared store of keys does not answer. */
+/* The treatment of a call while the shared store of keys does not answer. */
 enum becalm_keys_away {
     BECALM_KEYS_AWAY_AUTO,   /* an enforced key is refused, any other is local */
     BECALM_KEYS_AWAY_REFUSE, /* 503 */
@@ -180,12 +180,12 @@ struct becalm_keys {
     uint64_t max_answer;
     becalm_ns timeout;
     becalm_ns lease;
-    uint32_t replicas; /* so many replicas must have an enforced key before its call is sent */
+    uint32_t replicas; /* the number of replicas that must have an enforced key before its call is sent */
     bool fence;        /* send hosts a number that grows each time a call begins the key */
     enum becalm_keys_away away;
 };
 
-/* Whose traceparent is continued; for all others a new trace begins. */
+/* The clients whose traceparent is continued; for requests of other clients a new trace begins. */
 enum becalm_trace_parent { BECALM_TRACE_PARENT_ALL, BECALM_TRACE_PARENT_TRUSTED, BECALM_TRACE_PARENT_NONE };
 
 /* Tracing: the collector that gets spans of calls and attempts, and which calls are traced. */
@@ -195,7 +195,7 @@ struct becalm_tracing {
     uint32_t column;
     const char *const *headers; /* "name: value", for it; ends with NULL */
     const char *service;        /* service.name */
-    uint32_t share_ppm;         /* of the traces that begin here, so many are sampled */
+    uint32_t share_ppm;         /* the share of the traces that begin here that are sampled */
     enum becalm_trace_parent parent;
     becalm_ns timeout;          /* of one export */
     struct becalm_host_tls tls; /* with https:// */
@@ -227,7 +227,7 @@ BECALM_API void becalm_config_free(struct becalm_config *);
 /* Settings of the gateway as a whole. Lists end with NULL. */
 struct becalm_settings {
     const char *const *listen;               /* addresses: "127.0.0.1:8080", "unix:/path" */
-    const struct becalm_listener *listeners; /* the same, with what is spoken there */
+    const struct becalm_listener *listeners; /* the same addresses, with their protocols and TLS */
     uint32_t listener_count;
     const char *admin;                /* NULL: none */
     struct becalm_listener admin_tls; /* how the admin address is spoken to */
@@ -276,7 +276,7 @@ struct becalm_settings {
     uint64_t store_max_bytes;
     struct becalm_keys keys;
     bool explain;
-    const char *fleet; /* the name space of what its instances share */
+    const char *fleet; /* the name space of the objects that its instances share */
     struct becalm_store store;
     struct becalm_tracing tracing;
     const char *const *lint_code; /* rules that the file silences, and why; both end with NULL */
@@ -286,7 +286,7 @@ struct becalm_settings {
 /* The file's name, as diagnostics have it. */
 BECALM_API const char *becalm_config_name(const struct becalm_config *);
 
-/* The files and folders that it was put together from, beside the first; ends with NULL. */
+/* The files and folders that the config was loaded from, without the first file; ends with NULL. */
 BECALM_API const char *const *becalm_config_parts(const struct becalm_config *);
 
 BECALM_API const struct becalm_settings *becalm_config_settings(const struct becalm_config *);
@@ -299,9 +299,9 @@ BECALM_API const struct becalm_service *becalm_config_find(const struct becalm_c
 enum becalm_budget_level { BECALM_LEVEL_ENDPOINT, BECALM_LEVEL_SERVICE, BECALM_LEVEL_BOTH };
 enum becalm_key_rule {
     BECALM_KEY_OPTIONAL, /* a key allows retries */
-    BECALM_KEY_REQUIRED, /* and requests without a key are refused: the service knows keys */
+    BECALM_KEY_REQUIRED, /* the service remembers keys: a key allows retries, and requests without one are refused */
     BECALM_KEY_OFF,      /* keys are ignored */
-    BECALM_KEY_ENFORCED  /* the service does not know keys: the gateway sends the request of each key once */
+    BECALM_KEY_ENFORCED  /* the service does not remember keys: the gateway sends the request of each key once */
 };
 
 /* Which requests belong to a service or endpoint. NULL: any. At most one of prefix, start and path is there. */
@@ -313,8 +313,8 @@ struct becalm_match {
     const char *method;
     const char *header_name;
     const char *header_value;
-    bool alias;                      /* not in the policy: a shorter name of a host that is */
-    const struct becalm_match *next; /* a request may fit this one instead; NULL: there is no other */
+    bool alias;                      /* not written in the policy: a shorter name of a host that is */
+    const struct becalm_match *next; /* an alternative match; NULL: none */
 };
 
 /* When a fallback answers in place of the service; a bit each. */
@@ -341,12 +341,11 @@ struct becalm_rules {
     enum becalm_budget_level level;
     enum becalm_role role; /* towards clients: the policy's, or that of the service's own listeners */
     enum becalm_key_rule key;
-    const char
-        *key_scope; /* whose keys they are: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
-    bool expect_continue; /* a POST that may not be repeated is sent with Expect: 100-continue, and its body only when
-                             the host asks for it */
-    bool replay;          /* a body is kept, so that it can be sent again; false: it is streamed from its first byte */
-    bool auto_limit;      /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
+    const char *key_scope; /* the scope of keys: "credentials", "authorization", "header:NAME", "cookie:NAME", "none" */
+    bool expect_continue;  /* a POST that may not be repeated is sent with Expect: 100-continue, and its body only when
+                              the host asks for it */
+    bool replay;           /* a body is kept, so that it can be sent again; false: it is streamed from its first byte */
+    bool auto_limit;       /* limit.kind is `auto`: slots in role gateway, aimd elsewhere */
     struct becalm_fallback fallback;
     const char *shared_redis; /* the store of the shared budget; NULL: there is none */
     /* The service's budget, for `level: service` and `both`; NULL in `defaults:`. */
@@ -388,14 +387,14 @@ struct becalm_health_check {
     const char *grpc_service; /* GRPC: the service whose health is asked for; NULL: the whole server's */
     becalm_ns interval;       /* from the beginning of a check to that of the next, plus or minus a tenth */
     becalm_ns timeout;
-    uint32_t unhealthy;  /* so many failures in a row take a host out */
-    uint32_t healthy;    /* so many successes in a row bring it back */
+    uint32_t unhealthy;  /* the failures in a row that take a host out */
+    uint32_t healthy;    /* the successes in a row that bring it back */
     uint64_t status[10]; /* HTTP: which are right; bit n of word w: status 64 w + n */
 };
 
 struct becalm_service {
     const char *name;
-    const char *file; /* the file that has it: the config's own, or a part of it */
+    const char *file; /* the file with this service: the config's first file, or a part */
     uint32_t line;    /* of its key */
     uint32_t column;
     const char *const *hosts; /* "host:port", also of https://host; never empty: without `hosts` the service's own name,
@@ -460,7 +459,7 @@ BECALM_API const char *becalm_service_file(const struct becalm_config *, const s
 BECALM_API struct becalm_origin becalm_rules_origin(const struct becalm_rules *, const char *key);
 
 /* Calls `each` for every key of the rules, in the order of the documentation: its path, its value as a policy file
- * would have it, where the value came from, and a sentence on what the key does. */
+ * would have it, where the value came from, and a sentence about the key's effect. */
 typedef void becalm_explain_fn(const char *key, const char *value, struct becalm_origin, const char *sentence,
                                void *data);
 BECALM_API void becalm_rules_explain(const struct becalm_rules *, becalm_explain_fn *each, void *data);

@@ -55,12 +55,12 @@ struct becalm_curl_retry {
     struct becalm_text method;
     struct becalm_text url;
     uint32_t retry;                   /* 1 is the first ... */
-    uint32_t of;                      /* ... of so many that the policy allows */
+    uint32_t of;                      /* how many retries the policy allows */
     struct becalm_wait wait;          /* delay, jittered; wait is the planned sleep */
     becalm_ns slept;                  /* the time that was really slept */
-    enum becalm_outcome_kind outcome; /* of the attempt before: why there is a retry */
-    uint32_t status;                  /* its answer's; 0: there was none */
-    uint32_t grpc_status;             /* BECALM_GRPC_NONE: there was none */
+    enum becalm_outcome_kind outcome; /* the outcome of the attempt before: the cause of the retry */
+    uint32_t status;                  /* the HTTP status of that attempt; 0: it got no answer */
+    uint32_t grpc_status;             /* its gRPC status; BECALM_GRPC_NONE: it got none */
     CURLcode code;                    /* its result */
     struct becalm_text retry_after;   /* the answer's header, as it came */
     struct becalm_text request_id;    /* X-Request-Id of a recorded handle */
@@ -87,8 +87,8 @@ BECALM_API struct becalm_client *becalm_client_parse(const char *text, size_t le
                                                      const struct becalm_client_options *, struct becalm_diags *);
 
 /* Makes a client without a file: one service of this name (bytes that are no UTF-8 become U+FFFD), to which all URLs
- * belong. The policy is copied; NULL: the defaults. Returns NULL if there is no name, if the policy does not pass its
- * check (then *complaint, if given, says why), or if there is no memory (then its sentence is NULL). */
+ * belong. The policy is copied; NULL: the defaults. Returns NULL if the name is empty, if the policy does not pass its
+ * check (then *complaint, if given, says why), or if memory runs out (then the sentence in *complaint is NULL). */
 BECALM_API struct becalm_client *becalm_client_new(const char *service, const struct becalm_policy *,
                                                    const struct becalm_client_options *, struct becalm_complaint *);
 
@@ -100,25 +100,27 @@ BECALM_API void becalm_client_free(struct becalm_client *);
  * `operation`. Prometheus' text format, zero-terminated, on the heap: free() it. NULL: no memory. Any thread. */
 BECALM_API char *becalm_client_metrics(struct becalm_client *);
 
-/* The shared state of a service, for reading; `endpoint` may be NULL. NULL: there is no such service or endpoint. */
+/* The shared state of a service, for reading; `endpoint` may be NULL. NULL: the policy has no service or endpoint of
+ * this name. */
 BECALM_API const struct becalm_target *becalm_client_target(const struct becalm_client *, const char *service,
                                                             const char *endpoint);
 
 /* ---- handles ---- */
 
 /* All functions accept a client that is NULL, because its policy could not be read, and a multi that is NULL: setopt,
- * reset and cleanup do libcurl's part, and the others return CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE, false or
- * NULL. */
+ * reset and cleanup do libcurl's part, and all other functions return CURLE_BAD_FUNCTION_ARGUMENT, CURLM_BAD_HANDLE,
+ * false or NULL. */
 
-/* Use it instead of curl_easy_setopt() to record an option. Options that are not named above may be set either way. In
- * a callback of a call the option takes effect at once, as with libcurl. (curl_easy_setopt() in a callback would
- * overwrite options that the call has replaced.) CURLE_BAD_FUNCTION_ARGUMENT for CURLOPT_CONNECT_ONLY: the program
- * could not use the connection. */
+/* Use becalm_curl_setopt() instead of curl_easy_setopt() to record an option. Options that are not named above may be
+ * set with either function. In a callback of a call the option takes effect at once, as with libcurl.
+ * (curl_easy_setopt() in a callback would overwrite options that the call has replaced.) CURLE_BAD_FUNCTION_ARGUMENT
+ * for CURLOPT_CONNECT_ONLY: the program could not use the connection. */
 BECALM_API CURLcode becalm_curl_setopt(CURL *, struct becalm_client *, CURLoption, ...);
 
 /* From now on each call of this handle carries an Idempotency-Key, a fresh one per call and the same on all its
- * attempts, so that a POST may be repeated. It is a header, so CURLOPT_HTTPHEADER must have been recorded before, or
- * headers set with curl_easy_setopt() would be lost: CURLE_BAD_FUNCTION_ARGUMENT in that case. */
+ * attempts, so that a POST may be repeated. The key is sent as a header. So CURLOPT_HTTPHEADER must have been recorded
+ * before, or headers set with curl_easy_setopt() would be lost; the function returns CURLE_BAD_FUNCTION_ARGUMENT in
+ * that case. */
 BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 
 /* Names the operation that this handle's calls belong to: a label of metrics and a field of retries. A client keeps
@@ -128,9 +130,9 @@ BECALM_API CURLcode becalm_curl_idempotency_key(CURL *, struct becalm_client *);
 BECALM_API CURLcode becalm_curl_operation(CURL *, struct becalm_client *, const char *operation);
 
 /* The handle's next call must be over at this instant of CLOCK_MONOTONIC (becalm_run_now()), if the policy's deadline
- * does not come first. It counts for one call, and until its end: an answer on its way is cut, with
- * CURLE_OPERATION_TIMEDOUT. (The policy's deadline holds until the answer's head.) A recorded header grpc-timeout does
- * the same if the recorded Content-Type is application/grpc. */
+ * does not come first. This deadline holds for one call, until the end of its answer: an answer that is still arriving
+ * then is cut, with CURLE_OPERATION_TIMEDOUT. (The policy's deadline holds until the answer's head.) A recorded header
+ * grpc-timeout does the same if the recorded Content-Type is application/grpc. */
 BECALM_API CURLcode becalm_curl_deadline(CURL *, struct becalm_client *, becalm_ns deadline_at);
 
 /* Use these instead of curl_easy_reset() and curl_easy_cleanup() for every handle that one of the four functions above
@@ -143,8 +145,8 @@ BECALM_API void becalm_curl_cleanup(CURL *, struct becalm_client *);
 
 /* ---- one call at a time ---- */
 
-/* Makes the call and returns what curl_easy_perform() would have returned for its last attempt. If nothing was sent:
- * CURLE_COULDNT_CONNECT if a rule refused the call, CURLE_OPERATION_TIMEDOUT if its time was over,
+/* Makes the call and returns the code that curl_easy_perform() would have returned for the last attempt. If nothing was
+ * sent: CURLE_COULDNT_CONNECT if a rule refused the call, CURLE_OPERATION_TIMEDOUT if its time was over,
  * CURLE_ABORTED_BY_CALLBACK if it was cancelled. Never hedges. The policy's timeouts begin when the request's body is
  * completely sent: an upload that makes progress is not cut. */
 BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
@@ -154,16 +156,17 @@ BECALM_API CURLcode becalm_curl_perform(CURL *, struct becalm_client *);
  * no call. */
 BECALM_API bool becalm_curl_cancel(CURL *, struct becalm_client *);
 
-/* Use it instead of curl_easy_pause(), in a multi too: it reaches the handle that has the answer, which may be a
- * hedge's. Call it in the thread of the call. */
+/* Use becalm_curl_pause() instead of curl_easy_pause(), in a multi too: it acts on the handle that has the answer,
+ * which may be the handle of a hedge. Call it in the thread of the call. */
 BECALM_API CURLcode becalm_curl_pause(CURL *, struct becalm_client *, int bitmask);
 
 /* The decision record of the handle's latest becalm_curl_perform(): why it ended as it did. Call it in the thread of
  * the call, before the next call of that thread. False: not known (any more). */
 BECALM_API bool becalm_curl_record(CURL *, struct becalm_client *, struct becalm_record *);
 
-/* The service whose rules that call had, as long as the client lives. NULL: no service of the policy has its URL, so it
- * was made once, as libcurl alone would; or it is not known (any more). */
+/* The service whose rules applied to that call; the text is valid as long as the client. NULL: the URL belongs to no
+ * service of the policy, so the call was made once, as libcurl alone would; or the handle's call is not known (any
+ * more). */
 BECALM_API const char *becalm_curl_service(CURL *, struct becalm_client *);
 
 /* ---- many at once: no thread, nothing blocks ---- */
@@ -171,15 +174,16 @@ BECALM_API const char *becalm_curl_service(CURL *, struct becalm_client *);
 /* The state of one multi handle; belongs to its thread. */
 struct becalm_curl_multi;
 
-/* Wraps your multi handle, which may also have other handles. It uses CURLMOPT_TIMERFUNCTION itself: set yours with
- * becalm_curl_multi_setopt(). In the end free it before curl_multi_cleanup(), and both before the client. NULL: no
- * memory. */
+/* Wraps your multi handle, to which you may also add handles without Becalm. The wrapper uses CURLMOPT_TIMERFUNCTION
+ * itself: set yours with becalm_curl_multi_setopt(). In the end free the wrapper before curl_multi_cleanup(), and both
+ * before the client. NULL: out of memory. */
 BECALM_API struct becalm_curl_multi *becalm_curl_multi_new(CURLM *, struct becalm_client *);
 BECALM_API void becalm_curl_multi_free(struct becalm_curl_multi *); /* removes its handles; NULL is fine */
 
-/* Use each instead of libcurl's function of that name. A handle whose call has ended stays until it is removed;
- * removing a handle earlier cancels its call. In callbacks they return CURLM_RECURSIVE_API_CALL. A program that waits
- * with curl_multi_wait() or curl_multi_fdset() must not wait longer than becalm_curl_multi_timeout() returns. */
+/* Use each of these instead of the libcurl function with the same ending of its name. A handle whose call has ended
+ * stays until it is removed; removing a handle earlier cancels its call. In callbacks they return
+ * CURLM_RECURSIVE_API_CALL. A program that waits with curl_multi_wait() or curl_multi_fdset() must not wait longer than
+ * becalm_curl_multi_timeout() returns. */
 BECALM_API CURLMcode becalm_curl_multi_add_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_remove_handle(struct becalm_curl_multi *, CURL *);
 BECALM_API CURLMcode becalm_curl_multi_perform(struct becalm_curl_multi *, int *running);
@@ -191,8 +195,8 @@ BECALM_API CURLMcode becalm_curl_multi_timeout(struct becalm_curl_multi *, long 
 BECALM_API CURLMsg *becalm_curl_multi_info_read(struct becalm_curl_multi *, int *left); /* valid until the next call */
 BECALM_API CURLMcode becalm_curl_multi_setopt(struct becalm_curl_multi *, CURLMoption, ...);
 
-/* For a handle whose call has ended and that is not yet removed: its record (NULL: there is no such handle), and the
- * handle to use with curl_easy_getinfo(), which is another one if a hedge won. */
+/* For a handle whose call has ended and that is not yet removed: its record (NULL: the multi has no such handle), and
+ * the handle to pass to curl_easy_getinfo(). If a hedge won, that is the handle of the hedge. */
 BECALM_API const struct becalm_record *becalm_curl_multi_record(const struct becalm_curl_multi *, CURL *);
 BECALM_API CURL *becalm_curl_multi_answered(const struct becalm_curl_multi *, CURL *);
 

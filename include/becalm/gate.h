@@ -33,18 +33,18 @@
 BECALM_BEGIN_DECLS
 
 #define BECALM_QUEUE_MAX 1000000u /* of min_queue and max_queue */
-#define BECALM_FLOWS     64u      /* lines of a gate, and workers that can tell each other apart */
+#define BECALM_FLOWS     64u      /* the number of lines of a gate, and the most workers that can share one in turn */
 
 /* The times are 1 us to 1 h; retry_after may be 0. */
 struct becalm_gate_policy {
-    becalm_ns target_wait;      /* 20 ms */
-    becalm_ns interval;         /* CoDel's: 3/4 of the call's timeout, but at least this: 100 ms, */
-    becalm_ns max_interval;     /* and at most this: 750 ms; at least `interval` */
-    becalm_ns max_wait;         /* 1 s; below target_wait it decides alone. In a gate the default is raised to half of a
-                                   call's timeout if that is longer */
-    uint32_t min_queue;         /* 30 waiting over all workers; above max_queue: CoDel never drops */
-    uint32_t max_queue;         /* 1,000 waiting over all workers; 0: nothing waits. While others wait, a flow may have
-                                   max(min_queue, max_queue / flows that wait) of them */
+    becalm_ns target_wait;  /* 20 ms */
+    becalm_ns interval;     /* CoDel's: 3/4 of the call's timeout, but at least this: 100 ms, */
+    becalm_ns max_interval; /* and at most this: 750 ms; at least `interval` */
+    becalm_ns max_wait;     /* 1 s; below target_wait it decides alone. In a gate the default is raised to half of a
+                               call's timeout if that is longer */
+    uint32_t min_queue;     /* 30 waiting over all workers; above max_queue: CoDel never drops */
+    uint32_t max_queue; /* 1,000 waiting calls over all workers; 0: no call waits. While several flows wait, each may
+                           have max(min_queue, max_queue / flows that wait) of these calls */
     uint32_t cpu_threshold_ppm; /* 0: off; else shed above this share of the machine */
     uint32_t calm_queue;        /* caller, and the limit is calm: instead of max_queue */
     becalm_ns retry_after;      /* 5 s: the Retry-After of a call that was shed */
@@ -78,14 +78,14 @@ struct becalm_ticket {
     void *owner;   /* for the driver: which call this is */
     uint64_t flow; /* which client calls; 0: no client is known */
     becalm_ns queued_at;
-    becalm_ns leave_at;         /* when it leaves by itself, unless it may stay on */
-    becalm_ns expires_at;       /* the call's deadline */
-    becalm_ns patience;         /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
-                                   been non-empty for longer than half of it */
-    bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
-    bool unhurried;             /* caller: no timeout is written, so it may wait for a quarter of the time to its
-                                   deadline, whatever its patience; cleared where too many others wait already */
-    becalm_ns timeout;          /* how long its attempt may take once sent: the slot is judged by it */
+    becalm_ns leave_at;   /* when it leaves by itself, unless it may stay on */
+    becalm_ns expires_at; /* the call's deadline */
+    becalm_ns patience;   /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
+                             been non-empty for longer than half of it */
+    bool patient;         /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
+    bool unhurried;       /* caller: the policy has no timeout, so the call may wait for a quarter of the time to its
+                             deadline, even beyond its patience; cleared if too many calls wait already */
+    becalm_ns timeout;    /* how long its attempt may take once sent: the slot is judged by it */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* private to the queue */
 };
@@ -106,15 +106,17 @@ struct becalm_queue {
     struct becalm_gate *gate;
     struct becalm_limit *limit;
     uint64_t busy;        /* bit n: calls wait in line n */
-    uint64_t worker;      /* its bit among the gate's workers; 0: it knows of no others */
+    uint64_t worker;      /* this worker's bit among the gate's workers; 0: becalm_queue_share() was not called */
     uint32_t length;      /* of all lines */
     becalm_ns busy_since; /* when the queue last became non-empty */
-    uint64_t served;      /* of the gate's served calls, those of this worker; */
-    uint64_t others;      /* and those of other workers, when that last changed while this one left a slot to them, */
-    becalm_ns since;      /* at this time */
-    bool yields;          /* the latest becalm_queue_next() left a slot to another worker */
-    bool called;          /* another worker has left a slot to this one */
-    struct becalm_line line[BECALM_FLOWS + 1]; /* by flow; the last: calls that had to make room, still to be told */
+    uint64_t served;      /* calls of the gate that this worker has served */
+    uint64_t others; /* calls that other workers had served when that number last changed while this worker left a slot
+                        to them */
+    becalm_ns since; /* at this time */
+    bool yields;     /* the latest becalm_queue_next() left a slot to another worker */
+    bool called;     /* another worker has left a slot to this one */
+    struct becalm_line line[BECALM_FLOWS + 1]; /* one line for each flow; the last: calls that were dropped to make room
+                                                  and do not know it yet */
 };
 
 BECALM_API void becalm_gate_defaults(struct becalm_gate_policy *);
@@ -131,8 +133,9 @@ BECALM_API void becalm_gate_init(struct becalm_gate *);
 BECALM_API void becalm_gate_carry(struct becalm_gate *to, const struct becalm_gate *from);
 BECALM_API void becalm_queue_init(struct becalm_queue *, struct becalm_gate *, struct becalm_limit *);
 
-/* Says that other workers have queues at this gate, and which one this is: below BECALM_FLOWS, one queue each. Then
- * becalm_queue_next() may leave a slot to another, and the driver must do as becalm_queue_others() says. */
+/* Says that several workers have queues at this gate, and which worker this queue belongs to: a number below
+ * BECALM_FLOWS, with one queue for each worker. Then becalm_queue_next() may leave a slot to another worker, and the
+ * driver must wake the workers that becalm_queue_others() returns. */
 BECALM_API void becalm_queue_share(struct becalm_queue *, uint32_t worker);
 
 /* The driver's measurement, about once a second: the share of the machine's or cgroup's CPU time in use. */
@@ -148,7 +151,7 @@ BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate
  * have. In a full queue the latest call of a longer line makes room for a flow that has less than its share. Set owner,
  * flow, expires_at, patience, patient, unhurried and timeout before, and queue first attempts only. After true call
  * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and no other
- * worker would notice; and a call that had to make room must be told. */
+ * worker would notice; and a call that was dropped to make room must get its verdict. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                    struct becalm_ticket *);
 
@@ -176,9 +179,8 @@ BECALM_API void becalm_queue_call(struct becalm_queue *);
 /* When to ask whether the ticket must leave: its patience or deadline ends. */
 BECALM_API becalm_ns becalm_ticket_leave_at(const struct becalm_ticket *);
 
-/* That time has come. True: the ticket may stay, and is asked again later: in a caller's queue, while the limit is
- * calm.
- */
+/* The time of becalm_ticket_leave_at() has come. True: the ticket may stay, and this is asked again later; only in a
+ * caller's queue while the limit is calm. */
 BECALM_API bool becalm_ticket_stays(struct becalm_ticket *, const struct becalm_gate_policy *, becalm_ns now);
 
 /* The call leaves by itself (its timer, or cancelled). A ticket that is not waiting is left alone. */

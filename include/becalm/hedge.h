@@ -17,7 +17,7 @@ struct becalm_hedge_policy {
     becalm_ns delay;       /* fixed, at most 1 h; 0: at the quantile below */
     uint32_t quantile_ppm; /* 950,000: p95 of the target's first attempts; 1 to 999,999 */
     uint32_t max;          /* hedges per call, 1; at most 4 */
-    uint32_t share_ppm;    /* what a success earns, 50,000; at most 1,000,000 */
+    uint32_t share_ppm;    /* the share of a token that a success earns, 50,000; at most 1,000,000 */
     uint32_t cap;          /* bucket, in millionths of a token, 2 tokens; 1 to 1,000 */
     uint32_t non_fatal;    /* after these the next hedge is sent at once: broken, rejected, refused */
     uint32_t min_notes;    /* no quantile from fewer latencies, 20; 1 to 1,000,000 */
@@ -47,7 +47,7 @@ BECALM_API bool becalm_hedge_take(struct becalm_hedge *, bool crowded, bool half
 /* A success of the target: earns. */
 BECALM_API void becalm_hedge_earn(struct becalm_hedge *, const struct becalm_hedge_policy *);
 
-/* A hedge was never sent, or it won: the token comes back. `saved`: it won because every other attempt had failed. */
+/* A hedge was never sent, or its answer was used: the token is refunded. `saved`: every other attempt had failed. */
 BECALM_API void becalm_hedge_give(struct becalm_hedge *, const struct becalm_hedge_policy *);
 BECALM_API void becalm_hedge_won(struct becalm_hedge *, const struct becalm_hedge_policy *, bool saved);
 

@@ -2,7 +2,7 @@
 #ifndef BECALM_HTTP_H
 #define BECALM_HTTP_H
 
-/* Translates HTTP and gRPC for the engine: what a method, a status or a header field means to a call. No sockets, no
+/* Translates HTTP and gRPC for the engine: which outcome a method, a status or a header field gives. No sockets, no
  * allocation. Text is a pointer and a length and need not end with a zero byte. Every parser accepts any bytes, and
  * blanks (spaces and tabs) around a value. docs/http.md has the tables. */
 
@@ -93,9 +93,9 @@ BECALM_API const char *becalm_retry_on_name(unsigned index);
 /* Is the status listed, by its number or by a token? */
 BECALM_API bool becalm_retry_on_has_status(const struct becalm_retry_on *, uint32_t status);
 
-/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. It decides about outcomes that have
- * neither LISTED_YES nor LISTED_NO. The functions below always set one of these, so that is mainly the engine's own
- * timeout. */
+/* The set of outcome kinds that this list stands for, for becalm_policy.retry_on. The set decides about outcomes that
+ * have neither LISTED_YES nor LISTED_NO. The functions below always set one of these two, so the set mainly decides
+ * about the engine's own timeout. */
 BECALM_API uint32_t becalm_retry_on_outcomes(const struct becalm_retry_on *);
 
 /* ---- status.c, grpc.c: an answer or a failure becomes an outcome ---- */
@@ -172,8 +172,8 @@ struct becalm_deadline_headers {
     struct becalm_text baggage;
 };
 
-/* The least of the deadlines that are there and can be read, BECALM_NEVER if there is none; *dialects gets the bits of
- * those that were there. 0 means that no time is left. */
+/* The earliest of the deadlines that are present and valid; BECALM_NEVER if there is none. *dialects gets the bits of
+ * the fields that are present. 0 means that no time is left. */
 BECALM_API becalm_ns becalm_deadline_read(const struct becalm_deadline_headers *, unsigned *dialects);
 
 /* Writes the time left in one dialect's value (for BAGGAGE only the number), zero-terminated. Rounds down to the
@@ -183,8 +183,8 @@ BECALM_API size_t becalm_deadline_write(enum becalm_deadline_dialect, becalm_ns 
 
 /* ---- mark_header.c ---- */
 
-/* Becalm-Retry: overloaded|spent; scope=service|host; reason=<word>, in upper or lower case. No scope is the service,
- * an unknown one the host; other parameters are ignored. Unreadable: MARK_NONE. */
+/* Becalm-Retry: overloaded|spent; scope=service|host; reason=<word>, in upper or lower case. A missing scope means the
+ * service, an unknown scope the host. Unknown parameters are ignored. Text that can't be parsed gives MARK_NONE. */
 BECALM_API enum becalm_mark_kind becalm_mark_parse(struct becalm_text);
 
 /* The value for a mark, zero-terminated; returns the length, 0 for MARK_NONE. The scope is in the kind: a gate in role
@@ -196,7 +196,7 @@ BECALM_API size_t becalm_mark_write(enum becalm_mark_kind, enum becalm_reason, c
 #define BECALM_KEY_MAX 255u
 
 /* Idempotency-Key: a quoted string (RFC 8941), or bare: visible ASCII without " \\ , and ; (a UUID, base64). *key is
- * what is inside, 1 to BECALM_KEY_MAX bytes, backslashes kept. False: not a key, and *key is unchanged. */
+ * the text inside the quotes, 1 to BECALM_KEY_MAX bytes, backslashes kept. False: not a key, and *key is unchanged. */
 BECALM_API bool becalm_key_parse(struct becalm_text value, struct becalm_text *key);
 
 /* ---- proxy_status.c: RFC 9209 and RFC 9457 ---- */
@@ -208,8 +208,9 @@ struct becalm_own_answer {
     const char *title; /* for the problem document: the reason's sentence */
 };
 
-/* Fills in the answer for a call that ended with this reason and no answer of the service; `last` is how its last
- * attempt ended, OK if there was none. A driver that knows more (the connect timed out) may replace the error. */
+/* Fills in the answer for a call that ended with this reason and no answer of the service; `last` is the outcome of its
+ * last attempt, OK if no attempt was sent. A driver that knows the error better (the connect timed out) may replace it.
+ */
 BECALM_API void becalm_own_answer_for(enum becalm_reason, enum becalm_outcome_kind last, struct becalm_own_answer *);
 
 /* `becalm; error=...; details="..."`, zero-terminated. `size` at least 128. Returns the length. */

@@ -4,7 +4,7 @@
 
 /* The shared budget: the retries of all instances together stay within a share of all their first attempts, through a
  * store that they all reach, such as Redis. Instances share the budget, never a breaker's state, so one sick instance
- * can't stop the calls of the others.
+ * can't stop the calls of healthy instances.
  *
  * No call asks the store about a single retry. Every 200 to 400 ms an instance reports its first attempts to the store
  * and asks for a *lease*: as many retries as it may soon need. It spends them without asking, and returns those that it
@@ -19,8 +19,8 @@
  *                       instance as for a thousand. docs/shared-budget.md has the rules.
  *
  * Both halves exchange totals, not differences, and requests are numbered. So a request or an answer that is lost, late
- * or doubled never creates a retry, and the next one corrects it: see docs/shared-budget.md for the proof. Neither half
- * trusts the other: every number is bounded where it is received. */
+ * or doubled never creates a retry, and the next exchange corrects the totals: see docs/shared-budget.md for the proof.
+ * Each half bounds every number that it receives, because the sender may be wrong. */
 
 #include <becalm/ns.h>
 
@@ -50,12 +50,12 @@ struct becalm_lease_policy {
  * store whose numbers are doubles counts the same. */
 struct becalm_lease_pot {
     uint64_t stock;       /* millionths of a retry */
-    uint64_t floor_at;    /* until when the floor was paid */
-    uint64_t second;      /* the last one in which something was told */
-    uint64_t told;        /* first attempts in it */
-    uint64_t ten;         /* the ten seconds that it is in */
-    uint64_t peak;        /* the busiest second of these */
-    uint64_t peak_before; /* and of the ten before */
+    uint64_t floor_at;    /* the floor has been paid up to this time */
+    uint64_t second;      /* the latest second in which first attempts were reported */
+    uint64_t told;        /* first attempts in that second */
+    uint64_t ten;         /* the period of ten seconds that `second` is in */
+    uint64_t peak;        /* first attempts of the busiest second in this period */
+    uint64_t peak_before; /* and in the period before */
 };
 
 /* A request of an instance to the store. Everything but `level` is a total since the instance began. */
@@ -89,12 +89,12 @@ struct becalm_lease {
     BECALM_ATOMIC(uint64_t) degraded; /* 1: it lives on its own share */
     BECALM_ATOMIC(uint64_t) live;     /* instances, as the store last said; 0: never heard */
     /* From here on only tend, ask, answer, lost and leave. */
-    struct becalm_lease_request last; /* as it was last asked; the totals go on from there */
+    struct becalm_lease_request last; /* the last request; its totals are continued */
     uint64_t told_first;              /* first attempts in a request that was made, and retries returned by one */
     uint64_t told_returned;
     uint64_t issued;     /* retries ever put into `left`, without those taken out again unspent */
     uint64_t level_max;  /* the most that was asked for since the last answer */
-    uint64_t seen_first; /* what was counted when it was last asked */
+    uint64_t seen_first; /* the counts at the last request */
     uint64_t seen_refused;
     uint64_t seen_taken;
     BECALM_ATOMIC(uint64_t) told_ever; /* for display: see becalm_lease_totals() */
@@ -105,20 +105,20 @@ struct becalm_lease {
     uint64_t wanted_most;   /* retries wanted between two looks, the most of the last two seconds */
     becalm_ns wanted_at;
     uint64_t room;        /* as the store last said */
-    bool waiting;         /* an answer may still come */
-    becalm_ns asked_at;   /* the request that it would answer */
-    becalm_ns expires_at; /* the lease */
-    becalm_ns ttl;        /* as it was given */
+    bool waiting;         /* a request is out, and its answer may still come */
+    becalm_ns asked_at;   /* when that request was made */
+    becalm_ns expires_at; /* when the lease ends */
+    becalm_ns ttl;        /* of the lease, as the store gave it */
     becalm_ns next;       /* as the store last said; 0: never */
     becalm_ns next_at;
     /* Answers that come late: see docs/shared-budget.md. */
-    uint64_t back;      /* retries that were granted and are not in `left` yet */
+    uint64_t back;      /* granted retries that are held back: not in `left` yet */
     uint64_t pace;      /* thousandths of a retry a second, as they were granted lately */
     becalm_ns heard_at; /* the last answer; 0: never */
-    becalm_ns let_at;   /* up to when its pace was let out */
-    bool late;          /* it lets out what it is granted at its pace */
+    becalm_ns let_at;   /* retries held back have been released up to this time */
+    bool late;          /* answers come late, so granted retries are released slowly, at `pace` */
     uint32_t cells;
-    struct becalm_lease_pot own; /* while degraded */
+    struct becalm_lease_pot own; /* the instance's own stock while it is degraded */
     /* A line for each cell follows: first attempts sent, and takes refused. */
 };
 
@@ -159,10 +159,10 @@ BECALM_API bool becalm_lease_ask(struct becalm_lease *, const struct becalm_leas
 /* An answer has come. False: it can't be right (late, doubled, or nonsense), and changes nothing. */
 BECALM_API bool becalm_lease_answer(struct becalm_lease *, becalm_ns now, const struct becalm_lease_answer *);
 
-/* The connection to the store is lost: the instance's own share begins at once, and the rest of the lease may be spent.
- * From now on the instance has another name: if it was copied (a machine that was suspended and started twice), the
- * copy has lost its connection, too. True: send *goodbye first when the store can be reached again; it needs no answer.
- */
+/* The connection to the store is lost: the instance lives on its own share at once, and may spend the rest of the
+ * lease. From now on the instance has another name: if it was copied (a machine that was suspended and started twice),
+ * the copy has lost its connection, too. True: send *goodbye first when the store can be reached again; it needs no
+ * answer. */
 BECALM_API bool becalm_lease_lost(struct becalm_lease *, const struct becalm_lease_policy *,
                                   const struct becalm_moment *, struct becalm_lease_request *goodbye);
 
@@ -170,7 +170,8 @@ BECALM_API bool becalm_lease_lost(struct becalm_lease *, const struct becalm_lea
 BECALM_API void becalm_lease_leave(struct becalm_lease *, const struct becalm_moment *,
                                    struct becalm_lease_request *request);
 
-/* For display: retries that may be made now; whether it lives on its own share; instances as last heard, 0: never. */
+/* For display: the retries that may be made now; whether the instance is degraded; the number of instances that the
+ * store last reported, 0: the store has not answered yet. */
 BECALM_API uint64_t becalm_lease_left(const struct becalm_lease *);
 BECALM_API bool becalm_lease_degraded(const struct becalm_lease *);
 BECALM_API uint32_t becalm_lease_live(const struct becalm_lease *);
@@ -195,16 +196,16 @@ struct becalm_lease_record {
     uint64_t granted;
     uint64_t spent;
     uint64_t returned;
-    uint64_t window; /* in which it was counted as live, and 1 more; 0: never */
-    bool hungry;     /* it wanted more than there was, and is counted as such in that window */
+    uint64_t window; /* 1 + the window in which the instance was counted as live; 0: never counted */
+    bool hungry;     /* the instance wanted more retries than there were, and is counted so in that window */
 };
 
-/* How many there are: each instance that asks is counted once in each window of two seconds. This window and the one
- * before. */
+/* The number of instances: each instance that sends a request is counted once in each window of two seconds. Kept for
+ * this window and the one before. */
 struct becalm_lease_census {
     uint64_t window;
     uint64_t live;
-    uint64_t hungry; /* of these: they wanted more than there was */
+    uint64_t hungry; /* of these, the instances that wanted more retries than there were */
     uint64_t live_before;
     uint64_t hungry_before;
 };
@@ -214,8 +215,8 @@ struct becalm_lease_census {
 struct becalm_lease_store {
     struct becalm_lease_pot pot; /* of a store that was never asked: one retry, from the floor */
     struct becalm_lease_census census;
-    uint64_t era;  /* moves when it notices that it has lost writes: its pot was emptied then, and is not a second time
-                      when other instances report the same loss */
+    uint64_t era; /* incremented when the store notices that it has lost writes. The pot is emptied then, and only once,
+                     even if several instances report the same loss */
     uint32_t size; /* records that follow */
 };
 

@@ -4,7 +4,8 @@
 
 /* How many attempts may be in flight to a target: sent, and without the head of an answer. From the head on an attempt
  * is an answer in progress. Answers in progress are counted separately and bounded by `max_answers`: a stream that
- * stays open for hours says nothing about how many requests the service can answer in time, and must not block others.
+ * stays open for hours says nothing about how many requests the service can answer in time, and must not block other
+ * calls.
  *
  *   slots   for a gateway that sees all traffic of a service. A queue delays *every* answer; hangs and long tails do
  *           not. So it counts the share of answers that take longer than a quarter of their own timeout. If these are
@@ -62,8 +63,8 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
     BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
     BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, as exact as last_ok_at */
-    BECALM_ATOMIC(uint64_t) ghosts;     /* slots: attempts given up since then; the service may still work on them */
-    BECALM_ATOMIC(uint64_t) hung;       /* aimd: attempts from before the service went away: they hold no slot */
+    BECALM_ATOMIC(uint64_t) ghosts; /* slots: attempts given up since `quick_at`; the service may still work on them */
+    BECALM_ATOMIC(uint64_t) hung;   /* aimd: attempts from before the service went away: they hold no slot */
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */

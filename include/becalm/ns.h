@@ -48,8 +48,8 @@ static inline becalm_ns becalm_ns_max(becalm_ns a, becalm_ns b)
     return a > b ? a : b;
 }
 
-/* d * numerator / denominator, rounded down, without overflow in between. Saturates at NEVER; NEVER stays NEVER
- * whatever the ratio, and a denominator of 0 gives NEVER. */
+/* d * numerator / denominator, rounded down, without overflow in between. Saturates at NEVER; NEVER stays NEVER with
+ * any ratio, and a denominator of 0 gives NEVER. */
 BECALM_API becalm_ns becalm_ns_scale(becalm_ns d, uint32_t numerator, uint32_t denominator);
 
 /* The inputs from outside that an event brings; the same for every object that the event touches. */

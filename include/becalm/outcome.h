@@ -3,7 +3,7 @@
 #define BECALM_OUTCOME_H
 
 /* How an attempt ended, in the engine's words. Drivers translate HTTP statuses, libcurl codes and exit codes into them;
- * the table below says what each word means to the breaker, the limit and so on. */
+ * the table below says how the breaker, the limit and the other parts count each word. */
 
 #include <becalm/ns.h>
 
@@ -118,13 +118,14 @@ BECALM_API const char *becalm_outcome_word(enum becalm_outcome_kind);
 /* The mark "do not retry" on an answer; see mark.h. */
 enum becalm_mark_kind {
     BECALM_MARK_NONE,
-    BECALM_MARK_OVERLOADED_HOST, /* not on that host; others may be tried */
+    BECALM_MARK_OVERLOADED_HOST, /* do not retry on that host; another host may be tried */
     BECALM_MARK_OVERLOADED,      /* the whole service: not at all */
     BECALM_MARK_SPENT,           /* a lower layer has retried already */
     BECALM_MARK_UNASKED /* as SPENT; but a lower layer refused the call, and the service itself was never asked */
 };
 
-/* Does the policy list this outcome? A driver that knows more than the kind (a status number) may say so. */
+/* Does the policy list this outcome? A driver that knows more than the kind, such as a status number, sets YES or NO.
+ */
 enum becalm_listed { BECALM_LISTED_BY_KIND, BECALM_LISTED_YES, BECALM_LISTED_NO };
 
 /* How an attempt ended, as the driver saw it. Zeroed, it is a plain success. */

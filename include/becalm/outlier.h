@@ -8,8 +8,9 @@
  * floor(hosts * max_ejected) hosts are out, never the last one. If more would have to be ejected, ejections are ignored
  * altogether, because then the hosts are not the cause. Becalm's own refusals never count against a host.
  *
- * A driver that checks hosts by itself (the gateway's health checks) reports which of them fail: those get no attempts
- * while another host passes. If all hosts fail their checks, the checks are ignored: the check itself may be wrong.
+ * A driver that checks hosts by itself (the gateway's health checks) reports which hosts fail: a host that fails gets
+ * no attempts while another host passes. If all hosts fail their checks, the checks are ignored: the check itself may
+ * be wrong.
  *
  * This object also remembers the Retry-After of each host: it delays retries to that host, never first attempts. Shared
  * by threads without locks. */
@@ -40,18 +41,18 @@ struct becalm_outlier_policy {
 /* One host, in a cache line of its own. Touch it only through the functions below. */
 struct becalm_host {
     BECALM_ATOMIC(uint64_t) in_flight;
-    BECALM_ATOMIC(uint64_t) ejected_until; /* 0: in; else out until then, and after it until a probe succeeds */
-    BECALM_ATOMIC(uint64_t) probing;       /* ejection is over: the one probe is out until then; 0: not yet sent */
+    BECALM_ATOMIC(uint64_t) ejected_until; /* 0: in use; else ejected until then, and on until a probe succeeds */
+    BECALM_ATOMIC(uint64_t) probing;       /* after the ejection: when its one probe counts as lost; 0: no probe yet */
     BECALM_ATOMIC(uint64_t) times;         /* times ejected */
     BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
     BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
-    BECALM_ATOMIC(uint64_t) hint_until;    /* the server asked for quiet until then */
+    BECALM_ATOMIC(uint64_t) hint_until;    /* the host's Retry-After: no retries until this instant */
     struct becalm_window *window;          /* lanes: results, failed; NULL unless ejection is on and by rate */
 };
 
 struct becalm_hosts {
     uint32_t count;
-    /* How many are out, in one word, because that is all that a pick among well hosts reads. Low half: hosts whose
+    /* How many hosts are out, in one word: a pick reads nothing else while all hosts are well. Low half: hosts whose
      * ejected_until is not 0, ignored ejections included. High half: hosts that fail their checks. */
     BECALM_ATOMIC(uint64_t) out;
     struct becalm_host *host;
@@ -60,7 +61,8 @@ struct becalm_hosts {
 
 BECALM_API void becalm_outlier_defaults(struct becalm_outlier_policy *);
 
-/* Istio's way: 5 in a row, interval 30 s, out 30 s x times, at most 10 % of the hosts. */
+/* Istio's defaults: 5 failures in a row, interval 30 s, ejected for 30 s x the number of ejections, at most 10 % of the
+ * hosts. */
 BECALM_API void becalm_outlier_istio(struct becalm_outlier_policy *);
 
 /* 0, or BECALM_EINVAL with a sentence in *why (if why is not NULL) that names the field. Rules that are off are not
@@ -94,7 +96,7 @@ BECALM_API bool becalm_host_usable(const struct becalm_hosts *, const struct bec
                                    becalm_ns now);
 
 /* An attempt is sent to the host, and ends: each _sent is followed by one _note. `host` may be BECALM_NO_HOST: then
- * nothing happens. An attempt that was never sent (refused by our own limit, breaker or budget) has neither. */
+ * nothing happens. Call neither for an attempt that was never sent (refused by our own limit, breaker or budget). */
 BECALM_API void becalm_hosts_sent(struct becalm_hosts *, uint32_t host, becalm_ns now);
 BECALM_API void becalm_hosts_note(struct becalm_hosts *, const struct becalm_outlier_policy *,
                                   const struct becalm_moment *, uint32_t host, const struct becalm_outcome *);

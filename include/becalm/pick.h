@@ -4,8 +4,8 @@
 
 /* Chooses the host of an attempt: of two random hosts, the one with fewer attempts in flight (Mitzenmacher, 2001). A
  * retry or hedge avoids every host that this call has tried, and prefers a host that has sent no Retry-After. Ejected
- * hosts and hosts that fail their checks are avoided. If that leaves no host, Retry-After is ignored first, then
- * "tried", then ejection, then checks: a call always gets a host if there is one. */
+ * hosts and hosts that fail their checks are avoided. If no host is left, the rules are dropped in this order:
+ * Retry-After, "tried", ejection, checks. So a call always gets a host if the service has one. */
 
 #include <becalm/outlier.h>
 #include <becalm/rand.h>

@@ -21,7 +21,7 @@ BECALM_BEGIN_DECLS
 #define BECALM_RETRIES_MAX 1000u
 
 /* The kind of an attempt's timeout. Where it is not exact, attempt_timeout is the minimum time after which an attempt
- * is overdue (see due.h): limit and breaker then count a timeout, and the attempt goes on. */
+ * is overdue (see due.h): limit and breaker then count a timeout, and the attempt continues. */
 enum becalm_timeout_kind {
     BECALM_TIMEOUT_EXACT,   /* an attempt is cut at attempt_timeout */
     BECALM_TIMEOUT_LEARNED, /* a retry may be sent beside an overdue attempt; an open breaker ends it at twice the time

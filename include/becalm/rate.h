@@ -3,8 +3,8 @@
 #define BECALM_RATE_H
 
 /* The client-side rate limit of AWS's `adaptive` retry mode: off until the first throttling answer, then a token bucket
- * whose rate follows CUBIC: down to 0.7 of what was measured, then up along 0.4 * (t - K)^3 + w_max with
- * K = cbrt(w_max * 0.3 / 0.4). One object per target: throttling on one resource must not slow another.
+ * whose rate follows CUBIC: down to 0.7 of the measured rate, then up along 0.4 * (t - K)^3 + w_max with K = cbrt(w_max
+ * * 0.3 / 0.4). One object per target: throttling by one target must not slow calls to another.
  *
  * Rates are in thousandths of a request per second, times in milliseconds clamped to 60 s, so nothing overflows. */
 
@@ -39,8 +39,8 @@ BECALM_API becalm_ns becalm_rate_peek(const struct becalm_rate *, becalm_ns now)
 /* Gives back the token of a send that never happened. */
 BECALM_API void becalm_rate_give(struct becalm_rate *, becalm_ns now);
 
-/* An attempt ended: a rate-limited or rejected one lowers the rate, any other answer raises it. One without an answer
- * only counts as sent, unless it never was. */
+/* An attempt ended. A rate-limited or rejected attempt lowers the rate, any other answer raises it. An attempt without
+ * an answer only counts as sent, unless it was never sent. */
 BECALM_API void becalm_rate_note(struct becalm_rate *, becalm_ns now, const struct becalm_outcome *);
 
 /* The rate now, in thousandths of a request per second; 0 while it is off. */

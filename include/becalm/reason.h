@@ -9,7 +9,7 @@
 BECALM_BEGIN_DECLS
 
 /* clang-format off */
-/* X(name, word, sentence). The sentence says what happened; docs/reason.md says what to do about it. */
+/* X(name, word, sentence). The sentence describes the end of the call; docs/reason.md gives the remedy. */
 #define BECALM_REASONS(X) \
     X(BECALM_WHY_NONE,             "none",             "the engine has decided nothing yet") \
     X(BECALM_WHY_OK,               "ok",               "the call succeeded") \

@@ -9,7 +9,7 @@
  * the attempt's timeout (at least 1 s, at most 5 s), the service is gone and does not restart: parked calls end at
  * once, and new calls are handled as usual (retry, breaker) until a connection is accepted again.
  *
- * HAProxy pauses for a second before each call tries the same server again; here all calls share one such wait.
+ * HAProxy pauses for a second before each call tries the same server again; here all calls share one wait.
  *
  * There are two structs, as for the gate. `struct becalm_restart` belongs to the service; all threads share its few
  * atomic words. `struct becalm_parking` belongs to one worker thread and links the parked calls of that worker. */
@@ -29,7 +29,7 @@ struct becalm_restart_policy {
 enum becalm_restart_state {
     BECALM_RESTART_UP,   /* some host may take calls, as far as is known */
     BECALM_RESTART_DOWN, /* every host that may be picked refuses, not for long yet: calls wait */
-    BECALM_RESTART_GONE  /* and for too long: calls no longer wait */
+    BECALM_RESTART_GONE  /* all hosts have refused connections for too long: calls no longer wait */
 };
 
 /* Touch it only through the functions below. */
@@ -42,7 +42,7 @@ struct becalm_restart {
     BECALM_ATOMIC(uint64_t) * refusing; /* one bit per host: its latest connection was refused */
 };
 
-/* What a parked call has to do. */
+/* The next step of a parked call. */
 enum becalm_berth_verdict {
     BECALM_BERTH_WAITS,
     BECALM_BERTH_GO,    /* a host is back: continue as if nothing had happened */
@@ -71,7 +71,7 @@ struct becalm_parking {
 
 BECALM_API void becalm_restart_defaults(struct becalm_restart_policy *);
 
-/* Bytes for a service of so many hosts; without hosts of its own it counts as one. */
+/* Bytes for a service of this many hosts; a service without hosts of its own counts as one host. */
 BECALM_API size_t becalm_restart_bytes(uint32_t hosts);
 /* Makes it, up, in `memory`, which is 64-aligned. */
 BECALM_API struct becalm_restart *becalm_restart_init(void *memory, uint32_t hosts);
@@ -93,7 +93,7 @@ BECALM_API void becalm_restart_refused(struct becalm_restart *, const struct bec
  */
 BECALM_API bool becalm_restart_accepted(struct becalm_restart *, uint32_t host);
 
-/* The host whose turn it is to be asked; hosts that are ejected although they do not refuse are left out. */
+/* The host to probe next, in turn. Hosts that are ejected although they do not refuse connections are skipped. */
 BECALM_API uint32_t becalm_restart_turn(struct becalm_restart *, const struct becalm_hosts *hosts,
                                         const struct becalm_outlier_policy *, becalm_ns now);
 

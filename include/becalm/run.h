@@ -32,10 +32,10 @@ struct becalm_try {
 /* Makes one attempt. *outcome is zeroed, which means success; set at least its kind otherwise. */
 typedef void becalm_try_fn(const struct becalm_try *, struct becalm_outcome *outcome, void *data);
 
-/* What happened before a retry, for a log line. */
+/* The values of a log line about a retry. */
 struct becalm_retry {
     uint32_t retry; /* 1 is the first retry */
-    uint32_t of;    /* so many are allowed */
+    uint32_t of;    /* how many retries the policy allows */
     struct becalm_outcome outcome;
     struct becalm_wait wait;
 };
@@ -48,8 +48,8 @@ struct becalm_guard_options {
     void *data; /* for these two callbacks, which run in the thread of the call */
 };
 
-/* A guard on the heap; `options` may be NULL. NULL: the policy does not pass its check (then *complaint, if given, says
- * what is wrong) or there is no memory (then its sentence is NULL). */
+/* A guard on the heap; `options` may be NULL. NULL: the policy does not pass its check (then *complaint, if given, has
+ * the error) or memory ran out (then its sentence is NULL). */
 BECALM_API struct becalm_guard *becalm_guard_new(const struct becalm_guard_options *options,
                                                  struct becalm_complaint *complaint);
 
@@ -59,7 +59,7 @@ BECALM_API void becalm_guard_free(struct becalm_guard *);
 /* The shared state, to look at it: becalm_breaker_state(becalm_guard_target(guard)->breaker). */
 BECALM_API const struct becalm_target *becalm_guard_target(const struct becalm_guard *);
 
-/* A way to end calls from another thread, also in the middle of a wait. One may serve many calls. */
+/* Ends calls from another thread, also in the middle of a wait. One object may serve many calls. */
 struct becalm_cancel;
 BECALM_API struct becalm_cancel *becalm_cancel_new(void);
 BECALM_API void becalm_cancel(struct becalm_cancel *);

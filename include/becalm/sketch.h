@@ -4,7 +4,7 @@
 
 /* A live latency quantile in fixed memory: a histogram whose buckets grow with the value, 32 per power of two of
  * microseconds, as in HdrHistogram. A quantile is the middle of a bucket: it is off by at most 1/64 (1.6 %) of the
- * latency that stands at that rank, or by 0.5 us where that is more (below 32 us). What lasts 2^30 us (1073 s) or
+ * latency that stands at that rank, or by 0.5 us where that is more (below 32 us). A latency of 2^30 us (1073 s) or
  * more is counted in the last bucket.
  *
  * Two generations, each of one span of the clock (from n to n + 1 times BECALM_SKETCH_SPAN): a quantile is taken over

@@ -17,7 +17,7 @@ struct becalm_target {
     struct becalm_budget *budget;
     struct becalm_budget *service_budget; /* the second level; NULL: none */
     struct becalm_losses *losses;         /* which clients lose the retries of `budget`, so that no client takes all; */
-    struct becalm_losses *service_losses; /* the same for `service_budget`. NULL: clients are not told apart */
+    struct becalm_losses *service_losses; /* the losses of `service_budget`. NULL: clients are not told apart */
     struct becalm_breaker *breaker;
     struct becalm_throttle *throttle;
     struct becalm_rate *rate;

@@ -23,7 +23,7 @@ struct becalm_throttle_policy {
 struct becalm_throttle {
     struct becalm_window *window;    /* lanes: requests, accepts */
     BECALM_ATOMIC(uint64_t) waiting; /* calls that were sent and are neither accepted nor turned away yet */
-    BECALM_ATOMIC(uint64_t) credit;  /* {slice, count}: so many more calls pass in this slice, however they end */
+    BECALM_ATOMIC(uint64_t) credit;  /* {slice, count}: how many more calls pass in this slice without a draw */
 };
 
 BECALM_API void becalm_throttle_defaults(struct becalm_throttle_policy *);
@@ -40,7 +40,7 @@ BECALM_API struct becalm_throttle *becalm_throttle_init(void *memory, const stru
 BECALM_API bool becalm_throttle_admit(struct becalm_throttle *, const struct becalm_throttle_policy *,
                                       const struct becalm_moment *);
 
-/* An admitted call waits for what the callee says to it, and is told, or gives up: each _wait is followed by one
+/* An admitted call waits for the callee's answer; later it gets the answer or gives up. Each _wait is followed by one
  * _decided. Calls that wait are left out of the requests. */
 BECALM_API void becalm_throttle_wait(struct becalm_throttle *);
 BECALM_API void becalm_throttle_decided(struct becalm_throttle *);

@@ -2,8 +2,9 @@
 #ifndef BECALM_VERSION_H
 #define BECALM_VERSION_H
 
-/* The version: by macro what a program was compiled with, by function what it runs with. Before 1.0 the two must be
- * equal: visible structs may change with every version, and then the library's SONAME changes too. */
+/* The version: the macros are the version that a program was compiled with, the function returns the one it runs with.
+ * Before 1.0 the two must be equal: visible structs may change with every version, and then the library's SONAME
+ * changes too. */
 
 #include <becalm/base.h>
 

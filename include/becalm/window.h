@@ -45,7 +45,7 @@ struct becalm_window {
     alignas(64) struct becalm_window_shape shape;
     becalm_ns width;              /* TIME: of a slice: span / slices, rounded down */
     uint32_t stride;              /* TIME: words from one cell to the next */
-    uint32_t count_bits;          /* TIME: of a word's bits, how many are the count; the others are the slice */
+    uint32_t count_bits;          /* TIME: the number of bits in a word that hold the count; the rest hold the slice */
     BECALM_ATOMIC(uint64_t) hint; /* the latest lap (COUNT) or slice (TIME), so that a note need not divide */
 };
 
@@ -62,8 +62,8 @@ BECALM_API size_t becalm_window_bytes(const struct becalm_window_shape *);
 /* Makes an empty window in `memory`, 64-aligned and of becalm_window_bytes(). The shape must pass its check. */
 BECALM_API struct becalm_window *becalm_window_init(void *memory, const struct becalm_window_shape *);
 
-/* For memory that another process may have damaged: does a window of this very shape lie there, which can be used
- * without harm? What it counts is not judged. */
+/* For memory that another process may have damaged: does it hold a window of exactly this shape that is safe to use?
+ * The counts themselves are not checked. */
 BECALM_API bool becalm_window_sound(const struct becalm_window *, const struct becalm_window_shape *);
 
 /* Adds one to each lane whose bit is set in `lanes` (bit 0 is lane 0). Returns the note's number, for _amend.
@@ -76,7 +76,7 @@ BECALM_API uint64_t becalm_window_note(struct becalm_window *, const struct beca
 BECALM_API void becalm_window_amend(struct becalm_window *, const struct becalm_moment *, uint64_t note,
                                     unsigned lanes);
 
-/* TIME: takes back from each of `lanes` one that _note added at `noted_at` from the same cell, if that slice is still
+/* TIME: subtracts one from each of `lanes`, for a _note that the same cell made at `noted_at`, if that slice is still
  * there. Never below 0. COUNT: does nothing. */
 BECALM_API void becalm_window_undo(struct becalm_window *, becalm_ns noted_at, uint32_t cell, unsigned lanes);
 

@@ -27,7 +27,7 @@ struct admin_listener {
     struct admin *admin;
     char *text; /* as in the policy */
     union address_socket address;
-    bool handed_over; /* by systemd, whose file it is */
+    bool handed_over; /* by systemd, which owns the socket's file */
     bool watched;
 };
 
@@ -68,7 +68,7 @@ static bool take_from_idle(struct admin_listener *listener)
     return fd >= 0;
 }
 
-/* It takes no file: there may be none to open, not even /dev/null. */
+/* An eventfd, because in a restricted file system not even /dev/null may be there to open. */
 static void reserve_open(struct admin *admin)
 {
     if (admin->reserve_fd < 0) {
@@ -76,9 +76,9 @@ static void reserve_open(struct admin *admin)
     }
 }
 
-/* Accepts a connection with the descriptor of the reserve. If none waits any more, it is the reserve again: without a
- * descriptor accept4() does not look whether one waits. The demonstration's address has no gateway, and nobody else
- * accepts there. */
+/* Accepts a connection with the descriptor of the reserve. If no connection waits any more, the descriptor becomes the
+ * reserve again: without a free descriptor accept4() does not check whether one waits. The demonstration's address has
+ * no gateway, and no other thread accepts there. */
 static int take_with_reserve(struct admin_listener *listener)
 {
     struct admin *admin = listener->admin;
@@ -129,7 +129,7 @@ static void listener_ready(struct source *source, uint32_t events)
                 return;
             }
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return; /* nobody is left */
+            return; /* no connection waits any more */
         } else {
             listener_pause(listener);
             return;
@@ -137,8 +137,8 @@ static void listener_ready(struct source *source, uint32_t events)
     }
 }
 
-/* The connection's descriptor becomes the reserve again without being free for a moment, in which a worker would take
- * it for a client. What stands behind the reserve is of no importance: here it is the loop's own. */
+/* The connection's descriptor becomes the reserve again without ever being free: a worker could take a free descriptor
+ * for a client. The file behind the reserve does not matter: here it is the loop's own. */
 void admin_reserve_back(struct admin *admin, struct source *source)
 {
     struct loop *loop = admin->place.loop;

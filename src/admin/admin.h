@@ -25,7 +25,7 @@ struct admin_route;
 /* The results of active health checks of a host. */
 struct admin_health {
     bool passes;     /* or has not failed often enough yet */
-    const char *why; /* the last check failed; NULL: it did not, or there was none */
+    const char *why; /* why the last check failed; NULL: it passed, or there was none */
     uint32_t status; /* of its answer; 0: there was none */
     uint64_t passed; /* checks */
     uint64_t failed;
@@ -40,13 +40,13 @@ struct admin_place {
     struct loop *loop;
     struct log_source *log;
     const struct history *history;
-    uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* those that it is connected to */
+    uint32_t (*stores)(struct control *, struct metrics_redis *, uint32_t size); /* the connected stores */
     void (*fleet)(struct control *, struct buffer *); /* writes the processes that share them, as JSON */
     /* Of the host of a service with this address. False: it is not checked. */
     bool (*health)(struct control *, const char *service, const union address_socket *, struct admin_health *);
     const char *name; /* for diagnostics */
     const struct handed *handed;
-    const struct admin_route *routes; /* ends with a path of NULL; NULL: those of every gateway */
+    const struct admin_route *routes; /* the pages; the list ends with a path of NULL. NULL: the pages of a gateway */
     void *self;
 };
 
@@ -56,10 +56,11 @@ void admin_free(struct admin *);
 /* Opens the address and reads the token that these settings name, without using them yet. 0; BECALM_EIO with a
  * diagnostic, or BECALM_ENOMEM. Each call is followed by one of admin_settle(). */
 int admin_prepare(struct admin *, const struct becalm_settings *, struct becalm_diags *);
-/* Uses what was prepared, or drops it. Connections to another address than the present one are closed. */
+/* Uses the listener that was prepared, or drops it. Connections to another address than the present one are closed. */
 void admin_settle(struct admin *, bool use);
 
-/* Ends injected faults whose time is over, and logs it. Once a second is enough: they hit no call any more. */
+/* Ends injected faults whose time is over, and logs it. Once a second is enough, because a fault whose time is over
+ * hits no calls. */
 void admin_faults_expire(struct admin *);
 
 /* There is a new second in the history: sends it to all clients that follow /api/events. */

@@ -267,7 +267,7 @@ static bool take_head(struct admin_conn *conn)
     return true;
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *trailers_wrong(const struct admin_conn *conn)
 {
     const struct buffer *trailers = &conn->trailers;
@@ -303,7 +303,7 @@ static bool take_body(struct admin_conn *conn)
     return true;
 }
 
-/* Sends what is left. False: the socket takes no more now, or the connection is gone. */
+/* Sends the rest of the answer. False: the socket accepts no more now, or the connection is gone. */
 static bool flush(struct admin_conn *conn)
 {
     size_t total = conn->out_head_length + conn->answer.page.length;
@@ -324,7 +324,7 @@ static bool flush(struct admin_conn *conn)
         conn->sent += (size_t)sent;
         enter(conn, CONN_WRITE, HEAD_TIME);
     }
-    if (wire_blocked(&conn->wire) && wire_write(&conn->wire, NULL, 0) < 0) { /* what TLS has sealed goes, too */
+    if (wire_blocked(&conn->wire) && wire_write(&conn->wire, NULL, 0) < 0) { /* TLS may hold encrypted bytes */
         admin_conn_close(conn);
         return false;
     }
@@ -424,7 +424,7 @@ static void goes_on(struct task *task)
 
 static void ready(struct source *source, uint32_t events)
 {
-    (void)events; /* whatever it is, reading or writing will say it */
+    (void)events; /* reading or writing finds out which event it was */
     go_on(CONTAINER_OF(source, struct admin_conn, wire.source));
 }
 
@@ -481,14 +481,14 @@ void admin_conn_accept(struct admin *admin, int fd, bool reserved)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     enter(conn, CONN_HEAD, HEAD_TIME);
-    go_on(conn); /* what it has said already counts before its place can be taken */
+    go_on(conn); /* reads bytes that have arrived already, before another connection may take this one's place */
 }
 
-/* What becomes of a connection when a new one wants its place, the first to go first. */
+/* The worth of a connection when a new one needs its place: the lowest is closed first. */
 enum worth {
     WORTH_NOTHING, /* had its answer, or was refused */
-    WORTH_LITTLE,  /* what any client can open: silent, half a head, between requests, at a page that is open to all */
-    WORTH_MUCH     /* may read or order what others may not, and is at it */
+    WORTH_LITTLE,  /* any client can have this: silent, half a head, between requests, or a page that is open to all */
+    WORTH_MUCH     /* in the middle of a request that needed the token */
 };
 
 static enum worth worth(const struct admin_conn *conn)

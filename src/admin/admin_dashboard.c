@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The dashboard's files, which are built into the program. They hold nothing that is secret: where a token is asked
- * for, the page loads without it and asks for it itself. */
+/* The dashboard's files, which are built into the program. The files contain no secrets: if the admin address needs a
+ * token, the page loads without it and asks the user for it. */
 
 extern const struct embedded embedded_dashboard[];
 

@@ -15,7 +15,7 @@ struct ask {
     uint64_t limit;
 };
 
-/* False: the answer says what is wrong. */
+/* False: the answer has the error. */
 static bool ask_read(const struct admin_request *request, struct ask *ask, struct admin_answer *answer)
 {
     char text[24];
@@ -55,7 +55,7 @@ static struct decision *collect(struct gateway *gateway, size_t *count)
     return list;
 }
 
-/* What hosts are called, by service, written when first asked for. */
+/* The names of hosts, by service, written when they are first needed. */
 struct host_names {
     const struct snapshot *snapshot;
     char ***of;

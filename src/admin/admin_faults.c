@@ -15,7 +15,7 @@ static const char *towards(const struct fault *fault)
     return fault->to_clients ? "clients" : "hosts";
 }
 
-/* ---- what is in force ---- */
+/* ---- the faults in force ---- */
 
 static void put_list(struct buffer *page, const char *key, const char *const *list)
 {
@@ -71,7 +71,7 @@ void admin_put_faults(struct buffer *page, struct gateway *gateway, becalm_ns no
     buffer_json_close(page, ']');
 }
 
-/* What ended before this page was asked for is not in force. */
+/* A fault whose time was over before the request is not listed. */
 static void put_page(struct admin *admin, struct buffer *page)
 {
     admin_faults_expire(admin);
@@ -173,7 +173,7 @@ static void inject(struct admin *admin, struct fault *fault, struct admin_answer
     becalm_ns now = admin->place.loop->now;
     admin_faults_expire(admin);
     if (!is_known(gateway, fault)) {
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
         fault_free(fault);
         return;
     }
@@ -227,7 +227,7 @@ void admin_fault_clear(struct admin *admin, const struct admin_request *request,
         admin_problem(answer, 400, "The fault's name is badly escaped.");
         return;
     }
-    admin_faults_expire(admin); /* what is over by itself is not what was meant */
+    admin_faults_expire(admin); /* faults whose time is over must not count as ended by this order */
     uint32_t count = end_faults(admin, name);
     if (one && count == 0) {
         admin_problem(answer, 404, "No fault of that name is in force.");

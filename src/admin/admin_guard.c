@@ -6,9 +6,8 @@
 
 #include <arpa/inet.h>
 
-/* Access control. A browser on this machine can reach loopback for any page that it shows; so a page of another site
- * must neither read nor write here, whatever name it gives to 127.0.0.1. Programs send neither Origin nor
- * Sec-Fetch-Site. */
+/* Access control. A browser on this machine can reach loopback for any page that it shows. So a page of another site
+ * must neither read nor write here, under any name for 127.0.0.1. Programs send neither Origin nor Sec-Fetch-Site. */
 
 /* ---- the token ---- */
 

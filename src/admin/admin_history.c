@@ -6,7 +6,7 @@
 #include "proxy/gateway_shared.h"
 
 /* /api/sample, /api/events and /api/history: rows of numbers, with the names of their columns beside them once. With
- * two hundred services a second of objects would be ten times as long. docs/admin.md says what each column is. */
+ * two hundred services a second of objects would be ten times as long. docs/admin.md explains each column. */
 
 /* ---- rows ---- */
 
@@ -208,7 +208,7 @@ struct ask {
     size_t range; /* of `ranges` */
 };
 
-/* False: the answer says what is wrong. */
+/* False: the answer has the error. */
 static bool ask_read(const struct admin_request *request, struct ask *ask, struct admin_answer *answer)
 {
     char text[8];
@@ -365,7 +365,7 @@ void admin_history(struct admin *admin, const struct admin_request *request, str
     } else if (find(snapshot, &ask, &index)) {
         put_past(admin, &answer->page, &ask, history_of(admin->place.history, snapshot, index));
     } else {
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
     }
     snapshot_drop(snapshot);
 }

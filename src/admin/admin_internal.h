@@ -15,7 +15,7 @@
 #include "wire/wire_tls.h"
 
 #define ADMIN_CONNS_MAX  64u
-#define ADMIN_CONNS_OPEN 16u /* of them: at least so many are for new connections, so that a probe finds one */
+#define ADMIN_CONNS_OPEN 16u /* at least this many places are for new connections, so that a probe finds one */
 #define ADMIN_HEAD_MAX   (8u * 1024)
 #define ADMIN_BODY_MAX   (64u * 1024)
 #define ADMIN_PAGE_MAX   (64u * 1024 * 1024)
@@ -29,7 +29,7 @@ struct admin_listener;
 struct admin {
     struct admin_place place;
     struct admin_listener *listener; /* NULL: none */
-    char *token;                     /* NULL: none is asked for */
+    char *token;                     /* NULL: no token is needed */
     struct admin_listener *next_listener;
     char *next_token;
     bool prepared;  /* next_listener and next_token are set */
@@ -56,7 +56,7 @@ struct admin_request {
 struct admin_answer {
     uint32_t status;
     const char *type;  /* Content-Type */
-    const char *allow; /* 405: the methods; NULL: no such field */
+    const char *allow; /* 405: the value of Allow; NULL: no Allow field */
     bool ask_token;    /* 401 */
     bool is_known;     /* the request was allowed to see a page that needs a token */
     bool runs;     /* a page that runs in a browser: it may load our other files, and be cached while `etag` matches */
@@ -91,7 +91,7 @@ void admin_route_answer(struct admin *, const struct admin_request *, struct adm
  * not fit, is badly escaped or has a zero byte. */
 enum admin_value { ADMIN_ABSENT, ADMIN_GIVEN, ADMIN_BAD };
 enum admin_value admin_query(struct becalm_text query, const char *name, char *text, size_t size);
-/* The same for a parameter that is the name of something; where it is BAD, false, and the answer says so. */
+/* The same for a parameter that is a name. False: the parameter is BAD, and the answer has the error. */
 bool admin_name(const struct admin_request *, const char *name, char text[ADMIN_NAME_MAX], struct admin_answer *);
 /* Undoes %XX. False: malformed, a zero byte, or it does not fit. */
 bool admin_unescape(struct becalm_text, char *text, size_t size);
@@ -146,7 +146,7 @@ void admin_conn_close(struct admin_conn *);
 struct admin_conn *admin_conns_cheapest(const struct admin *);
 /* For when descriptors are short: a connection that had its answer, or has been silent for a while; NULL: none. */
 struct admin_conn *admin_conns_idle(const struct admin *);
-/* Closes those that are idle, and the others after their answer. */
+/* Closes idle connections at once, and busy ones after their answer. */
 void admin_conns_quiet(struct admin *);
 
 /* A connection is gone, and with it a descriptor. */

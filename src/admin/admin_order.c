@@ -50,7 +50,7 @@ void admin_reload(struct admin *admin, const struct admin_request *request, stru
 
 /* ---- breakers ---- */
 
-/* "reset" is no state but what the policy begins with: -1. */
+/* "reset" is no state: it means the state with which the policy begins, -1. */
 static const struct {
     const char *word;
     int state;
@@ -74,7 +74,7 @@ static const struct yaml_node *scalar_of(const struct yaml_node *body, const cha
     return node != NULL && node->kind == YAML_SCALAR ? node : NULL;
 }
 
-/* NULL: read. Else what is wrong. The texts stay the tree's. */
+/* NULL: the order was read. Else the error. The texts point into the tree. */
 static const char *order_read(const struct yaml_node *body, struct breaker_order *order)
 {
     const struct yaml_node *state = scalar_of(body, "state");
@@ -152,7 +152,7 @@ static void obey_all(struct admin *admin, const struct breaker_order *order, str
     buffer_chars(page, "\n");
     if (count == 0) {
         page->length = 0;
-        admin_problem(answer, 404, "The policy has no such service or endpoint.");
+        admin_problem(answer, 404, "The policy has no service or endpoint of this name.");
     }
     snapshot_drop(snapshot);
 }

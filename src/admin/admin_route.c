@@ -125,7 +125,7 @@ static bool takes(const struct admin_route *route, struct becalm_text method)
     return route->order != NULL ? text_is(method, route->order) : reads;
 }
 
-/* The page of this path and method; of another method, if it has no such one. NULL: there is none. */
+/* The page of this path and method; if the path has no such method, its page of another method. NULL: there is none. */
 static const struct admin_route *find(const struct admin *admin, const struct admin_request *request)
 {
     const struct admin_route *found = NULL;
@@ -141,7 +141,7 @@ static const struct admin_route *find(const struct admin *admin, const struct ad
 bool admin_route_check(const struct admin *admin, const struct admin_request *request, struct admin_answer *answer)
 {
     const struct admin_route *route = find(admin, request);
-    bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* it asks for the token itself */
+    bool is_page = text_is(request->path, "/") && admin_wants_html(request); /* this page asks the user for the token */
     bool is_open = is_page || (route != NULL && route->is_open);
     if (!admin_guard(admin, request, is_open, answer)) {
         return false;

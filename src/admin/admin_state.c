@@ -40,7 +40,7 @@ static void put_time(struct buffer *page, const char *key, uint64_t wall)
     buffer_json_string(page, key, (struct becalm_text){time.at, time.length});
 }
 
-/* ---- what was counted ---- */
+/* ---- counts ---- */
 
 static uint64_t total(const struct snapshot_target *target, size_t offset)
 {
@@ -125,7 +125,7 @@ static uint64_t put_retries(struct buffer *page, const struct snapshot_target *t
     return sum;
 }
 
-/* What the host sees per call that sent anything: 1 and a share. Calls in progress have sent their first attempt. */
+/* Attempts that hosts get per call that sent any: 1 plus a share. Calls in progress have sent their first attempt. */
 static void put_amplification(struct buffer *page, uint64_t calls, uint64_t more)
 {
     if (calls > 0) {
@@ -176,7 +176,7 @@ static void put_counts(struct buffer *page, const struct snapshot_target *target
     buffer_json_number(page, "activeRetries", TOTAL(target, active_retries));
 }
 
-/* ---- what the engine's objects say ---- */
+/* ---- the state of the engine's objects ---- */
 
 /* Is this part its service's, and so told there too? */
 static void put_shared(struct buffer *page, const struct snapshot_target *target, const void *part,
@@ -358,7 +358,7 @@ static void put_target(const struct telling *t, const struct snapshot_target *ta
 
 /* ---- services and their hosts ---- */
 
-/* What its own checks say, where it is checked. */
+/* The result of the host's health checks, if it is checked. */
 static void put_health(const struct telling *t, const struct snapshot_target *own, const struct snapshot_host *host)
 {
     struct admin_health health;
@@ -509,7 +509,7 @@ static void put_gateway(const struct telling *t, struct gateway *gateway, uint64
     admin_tls_state(page, gateway, t->snapshot);
 }
 
-/* Who is shared with. Without a shared budget there is none, and no key. */
+/* The stores of shared budgets. Without shared budgets the key is absent. */
 static void put_stores(const struct telling *t, const struct admin *admin)
 {
     struct metrics_redis redis[ADMIN_STORES];

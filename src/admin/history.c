@@ -125,7 +125,8 @@ bool history_target_running(const struct history_target *target, enum history_ra
 {
     uint32_t steps = 0;
     *sample = (struct history_sample){0};
-    /* The longer steps first: what has come since their last part is in the running ones of the shorter. */
+    /* The longer steps first: samples since the last complete long step are in the running steps of the shorter rings.
+     */
     for (uint32_t i = range + 1; i-- > 0;) {
         if (target->ring[i].steps > 0) {
             sample_add(sample, &target->ring[i].sum);
@@ -205,8 +206,8 @@ uint64_t history_target_success_at(const struct history_target *target)
 /* ---- is it a storm? ---- */
 
 #define MINUTE 60u
-#define WINDOW 300u              /* what the queries look at */
-#define KEPT   (WINDOW + MINUTE) /* they compare with a minute that ended that long ago */
+#define WINDOW 300u              /* the seconds that the queries of the alerts use */
+#define KEPT   (WINDOW + MINUTE) /* the queries compare with a minute that ended that long ago */
 
 struct second {
     uint32_t arrivals, attempts, retries, in_flight;

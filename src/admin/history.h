@@ -31,7 +31,7 @@ enum history_refusal {
  * that was seen in the step, because a step of minutes would hide peaks. */
 struct history_sample {
     uint64_t wall_ms; /* of its end */
-    uint32_t span_ms; /* how long it was */
+    uint32_t span_ms; /* the length of the sample */
     uint32_t arrivals;
     uint32_t first_attempt, after_retry, failed; /* calls that ended, by result */
     uint32_t attempts, attempts_failed;          /* that ended on the wire */
@@ -56,7 +56,7 @@ struct history_move {
 /* A breaker was in one state for a time. HALF_OPEN between two OPEN states counts as open, so that an outage of hours
  * is one stay whose beginning is known. */
 struct history_stay {
-    uint64_t since_ms, until_ms; /* 0: it is still so */
+    uint64_t since_ms, until_ms; /* until_ms is 0 while the state lasts */
     uint32_t state;              /* enum becalm_breaker_state, never HALF_OPEN */
     uint32_t probes_failed;      /* that left it open; saturates */
 };
@@ -69,7 +69,7 @@ struct history_storm {
     uint32_t growth_ppm; /* requests in the last minute against that one; saturates */
     uint32_t in_flight;  /* the most attempts at once, in 5 minutes */
 };
-#define HISTORY_STORM_ATTEMPTS  20u      /* fewer: whatever their share, a few retries are no storm */
+#define HISTORY_STORM_ATTEMPTS  20u      /* with fewer retries there is no storm, at any share */
 #define HISTORY_STORM_RETRY     500000u  /* more: a sign of a storm */
 #define HISTORY_STORM_GROWTH    3000000u /* more: a sign of a storm */
 #define HISTORY_STORM_IN_FLIGHT 100u     /* more: a sign of a storm */
@@ -121,7 +121,7 @@ void history_free(struct history *);
 /* Samples every target of the snapshot. Those that it does not have are forgotten. */
 void history_note(struct history *, struct snapshot *, becalm_ns now, uint64_t wall);
 
-/* How often history_note() was called: tells one second from the next, whatever the wall clock does. */
+/* How often history_note() was called: tells one second from the next, even if the wall clock is set. */
 uint64_t history_number(const struct history *);
 
 /* The latest second of the snapshot's n-th target. False: the snapshot is newer than the latest sample. */

@@ -15,7 +15,7 @@ struct counts {
     uint64_t transitions[METER_STATES][METER_STATES];
 };
 
-/* What is known of a target. It is found again in the next snapshot by its meters, which live as long as the name. */
+/* The history of a target. In the next snapshot the target is found by its meters, which live as long as its name. */
 struct entry {
     struct meters *meters; /* only to compare */
     struct counts before;
@@ -173,7 +173,7 @@ static void note_moves(struct entry *entry, const struct counts *now, const stru
                                 entry->before.transitions[BECALM_BREAKER_HALF_OPEN][BECALM_BREAKER_OPEN]));
 }
 
-/* ---- who is there ---- */
+/* ---- targets and services ---- */
 
 struct history *history_make(void)
 {
@@ -251,7 +251,7 @@ static bool adopt(struct history *history, struct snapshot *snapshot)
     for (uint32_t i = 0; i < snapshot->service_count; i++) {
         service_move(history, &service[i], snapshot->target[snapshot->service[i].first_target].meters);
     }
-    entries_free(history); /* what nobody took over is gone */
+    entries_free(history); /* entries without a target in the new snapshot are freed */
     history->entry = entry;
     history->entry_count = snapshot->target_count;
     history->service = service;
@@ -322,7 +322,7 @@ void history_note(struct history *history, struct snapshot *snapshot, becalm_ns 
     history->number++;
 }
 
-/* ---- what is told ---- */
+/* ---- reading ---- */
 
 uint64_t history_number(const struct history *history)
 {

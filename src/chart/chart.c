@@ -7,7 +7,7 @@
 
 #define LEVELS 8u
 
-/* What snprintf would have written is not what it wrote. */
+/* snprintf returns the length that it would have written, not the length that it wrote. */
 static size_t written(int length, size_t size)
 {
     if (length < 0 || size == 0) {
@@ -31,7 +31,7 @@ size_t chart_count(uint64_t count, char *text, size_t size)
     return at;
 }
 
-/* Fewer decimals for larger figures: nobody reads 512.000x. */
+/* Fewer decimals for larger figures: the zeroes of 512.000x say nothing. */
 size_t chart_factor(uint64_t ppm, char *text, size_t size)
 {
     if (ppm == CHART_NONE) {
@@ -100,7 +100,7 @@ static uint32_t level(uint64_t value, uint64_t top)
         return LEVELS;
     }
     uint64_t rounded = (value * LEVELS + top / 2) / top;
-    return rounded == 0 ? 1 : (uint32_t)rounded; /* what is above 0 is seen */
+    return rounded == 0 ? 1 : (uint32_t)rounded; /* a value above 0 is at least one step high */
 }
 
 size_t chart_spark(const uint64_t *value, uint32_t count, uint64_t top, bool utf8, char *text, size_t size)

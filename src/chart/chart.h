@@ -3,7 +3,7 @@
 #define BECALM_CHART_H
 
 /* Figures and small charts as text. Integers only, so that the same run prints the same bytes on every machine. Texts
- * are zero-terminated and cut at `size`; the length of what was written is returned. */
+ * are zero-terminated and cut at `size`; the written length is returned. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #define CHART_PPM        1000000u
 #define CHART_FIGURE_MAX 40u /* enough for every figure */
 
-#define CHART_NONE UINT64_MAX /* there is no such figure: - */
+#define CHART_NONE UINT64_MAX /* there is no figure: printed as "-" */
 
 /* 1.551x, 51.2x, 512x, 51,200x: rounded; or CHART_NONE. */
 size_t chart_factor(uint64_t ppm, char *text, size_t size);

@@ -23,7 +23,8 @@
 #define CLI_OPTIONS_MAX 32
 #define CLI_WORDS_MAX   256
 
-/* What a shell offers for an argument. A command whose own `complete` is CLI_NOTHING takes no plain arguments. */
+/* The completions that a shell offers for an argument. A command whose own `complete` is CLI_NOTHING takes no plain
+ * arguments. */
 enum cli_complete { CLI_NOTHING, CLI_FILE, CLI_WORDS };
 
 struct cli_option {
@@ -53,7 +54,7 @@ struct cli_command {
     int (*run)(const struct cli_command *command, const struct cli_args *args);
 };
 
-/* What was typed: options by their row, and plain arguments. */
+/* The parsed command line: options by their row, and plain arguments. */
 struct cli_args {
     uint32_t given[CLI_OPTIONS_MAX];         /* how often */
     const char *value[CLI_OPTIONS_MAX];      /* the last one */
@@ -62,7 +63,7 @@ struct cli_args {
     uint32_t word_count;
 };
 
-/* By name: asserts that the command has such an option. */
+/* By name: asserts that the command has this option. */
 bool cli_has(const struct cli_command *, const struct cli_args *, const char *option);
 const char *cli_value(const struct cli_command *, const struct cli_args *, const char *option); /* NULL: not given */
 const char *const *cli_values(const struct cli_command *, const struct cli_args *, const char *option); /* of `many` */
@@ -77,14 +78,14 @@ extern const struct cli_command *const cli_commands[];
 extern const struct cli_command cmd_init, cmd_proxy, cmd_top, cmd_demo, cmd_exec, cmd_sim, cmd_check, cmd_plan,
     cmd_import, cmd_diff, cmd_doctor, cmd_fault, cmd_schema, cmd_rules, cmd_completion, cmd_help;
 
-/* Runs what argv says; returns the exit code. Sees to it that everything has reached stdout. */
+/* Runs the command in argv; returns the exit code. Makes sure that all output has reached stdout. */
 int cli_main(int argc, char **argv);
 
-/* The command that has all the others below it; --version is its option. */
+/* The root of all commands; --version is its option. */
 extern const struct cli_command cli_root;
 
-/* For what walks the tables: the command below another by index, NULL after the last; by name, NULL if there is none;
- * its words ("plan budget") and their length. */
+/* For code that walks the tables: a subcommand by index, NULL after the last; a subcommand by name, NULL if there is
+ * none; the words of a command ("plan budget") and their length. */
 const struct cli_command *cli_child(const struct cli_command *, size_t index);
 const struct cli_command *cli_child_named(const struct cli_command *, const char *name);
 const char *cli_path(const struct cli_command *, size_t *length);

@@ -604,7 +604,7 @@ static const struct cli_option options[] = {
     {.name = "headless", .help = "play one storm, print a summary and end: for scripts"},
     {.name = "fault",
      .argument = "FAULT",
-     .help = "what happens first: dead, slow, flapping, errors",
+     .help = "the first fault: dead, slow, flapping, errors",
      .complete = CLI_WORDS,
      .words = "dead slow flapping errors",
      .many = true},

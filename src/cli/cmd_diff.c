@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm diff: what a change of a policy does, in words: which services come, go or change, how many attempts and how
- * much time a call may take, which values differ, and how the worst case changes. It compares the effective values,
- * so a line that was moved, or that writes a default, is no difference. */
+/* becalm diff: describes a change of a policy in words: which services come, go or change, how many attempts and how
+ * much time a call may take, which values differ, and how the worst case changes. It compares the effective values, so
+ * a line that was moved, or that writes a default, is no difference. */
 #include "cli.h"
 
 #include <becalm/config.h>
@@ -604,7 +604,7 @@ static const struct cli_option diff_options[] = {
 
 const struct cli_command cmd_diff = {
     .name = "diff",
-    .summary = "say in words what a change of a policy does",
+    .summary = "describe a change of a policy in words",
     .usage = "diff [options] OLD NEW",
     .purpose = "Compares the effective values of two policies: added and removed services and\n"
                "endpoints, attempts and time of a call, every changed value, and the worst case\n"

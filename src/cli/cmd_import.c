@@ -231,7 +231,7 @@ out:
 }
 
 static const struct cli_option options[] = {
-    {.name = "strict", .help = "exit with 1 if the policy does not do what the source did"},
+    {.name = "strict", .help = "exit with 1 if the policy differs from the source"},
     {.name = "json", .help = "print the policy and the findings as JSON"},
     {.name = NULL}};
 

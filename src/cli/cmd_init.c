@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* becalm init: asks three questions and writes a first policy. Each answer is judged by the loader itself as soon as it
- * is given, so that what is written is always valid. An option answers a question before it is asked; the end of the
- * input answers all that are left with their defaults. */
+ * is given, so that the written policy is always valid. An option answers a question before it is asked; the end of the
+ * input answers all remaining questions with their defaults. */
 #include "cli.h"
 
 #include <becalm/config.h>
@@ -20,7 +20,7 @@ static const struct {
     const char *ask;
     const char *fallback;
 } questions[QUESTIONS] = {
-    [SERVICE] = {"service", "What is the service called that Becalm stands in front of?", "app"},
+    [SERVICE] = {"service", "What is the name of the service behind Becalm?", "app"},
     [HOSTS] = {"hosts", "Where are its hosts? host:port, several with commas", "127.0.0.1:9001"},
     [MODE] = {"mode", "Shall Becalm act (enforce), or only count at first what it would do (shadow)?", "shadow"},
 };
@@ -246,7 +246,7 @@ static int init_run(const struct cli_command *command, const struct cli_args *ar
 }
 
 static const struct cli_option init_options[] = {
-    {.name = "service", .argument = "NAME", .help = "what the service is called"},
+    {.name = "service", .argument = "NAME", .help = "the service's name"},
     {.name = "hosts", .argument = "LIST", .help = "where its hosts are: host:port, several with commas"},
     {.name = "mode",
      .argument = "MODE",

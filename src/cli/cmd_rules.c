@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm rules: what watches a gateway, in the languages of Prometheus and Grafana; the files of deploy/ as they are.
- */
+/* becalm rules: alerts and dashboards for a gateway, in the languages of Prometheus and Grafana; the files of deploy/
+ * as they are. */
 #include "cli.h"
 #include "embedded.h"
 
@@ -39,7 +39,7 @@ static void runbook_print(const char *base, const char *alert, const char *inden
     printf("\"\n");
 }
 
-/* The rule file, each line so far in; with a base, each alert has a link to what to do about it. */
+/* Prints the rule file with this indentation; with a base, each alert has a link to its remedy. */
 static void rules_print(const char *indent, const char *base)
 {
     const struct embedded *file = file_named("prometheus");
@@ -58,7 +58,7 @@ static void rules_print(const char *indent, const char *base)
     }
 }
 
-/* An address goes into quotes: what would end them is refused. False: it can't be. */
+/* The address is written in quotes, so characters that would end them are refused. False: the address can't be used. */
 static bool base_is_fine(const char *base)
 {
     for (const char *c = base; base != NULL && *c != '\0'; c++) {

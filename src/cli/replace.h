@@ -2,8 +2,8 @@
 #ifndef BECALM_CLI_REPLACE_H
 #define BECALM_CLI_REPLACE_H
 
-/* A file that is written whole or not at all: into a new one beside it, which then takes its place. What is no plain
- * file, a pipe or /dev/stdout, is written directly. */
+/* A file that is written whole or not at all: into a new file beside it, which then replaces it. A pipe or /dev/stdout,
+ * which is no plain file, is written directly. */
 
 #include <stdbool.h>
 #include <stdio.h>

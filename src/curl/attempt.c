@@ -181,8 +181,8 @@ static bool list_has(const struct curl_slist *list, const char *name)
     return list != NULL;
 }
 
-/* The caller's list without the fields that the library sends itself. The lines up to the last such field are copied,
- * the rest is the caller's own list. */
+/* The caller's list without the fields that the library sends itself. The lines up to the last of these fields are
+ * copied, the rest is the caller's own list. */
 static struct curl_slist *list_without(struct attempt *attempt, struct curl_slist *list, const char *name)
 {
     size_t count = 0;

@@ -2,8 +2,8 @@
 #ifndef BECALM_CURL_ATTEMPT_H
 #define BECALM_CURL_ATTEMPT_H
 
-/* One attempt of a call: a handle inside of the multi handle, what it is sent with, and what of its answer the caller
- * has not got yet. What becomes of it is decided in transfer.c. */
+/* One attempt of a call: a handle inside of the multi handle, its request headers, and the part of its answer that the
+ * caller has not got yet. transfer.c decides its result. */
 
 #include "transfer_state.h"
 
@@ -17,7 +17,7 @@ void attempt_restore(struct transfer *);
 /* Other headers were recorded: those in flight send them next, if libcurl follows anything. */
 void attempt_headers_again(struct transfer *);
 
-/* Gives the caller what was kept back; further bytes go straight to it. */
+/* Gives the caller the bytes that were held back; further bytes go straight to it. */
 void attempt_release(struct attempt *);
 
 /* Once more, if it was `held`. True: the caller has it all. */

@@ -17,7 +17,7 @@ struct body {
 /* Does libcurl read it with a callback, or from a FILE? */
 bool body_is_read(const struct handle_options *);
 
-/* The call begins. False: what is sent of it is gone. */
+/* The call begins. False: the body can't be sent a second time. */
 bool body_begin(struct body *, const struct handle_options *);
 
 /* Back to its beginning, as libcurl itself would go there; with a form it does so itself. */

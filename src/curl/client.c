@@ -160,7 +160,7 @@ static uint64_t descriptors_max(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-/* What every client has. */
+/* The common part of all ways to make a client. */
 static struct becalm_client *client_make(const struct becalm_client_options *options)
 {
     struct becalm_client *client = calloc(1, sizeof *client);
@@ -442,8 +442,8 @@ static bool origin_is(const struct client_origin *origin, const struct becalm__u
            memcmp(origin->host, url->host.at, url->host.length) == 0;
 }
 
-/* The first has the restart that the target was made with, so that the page of metrics shows it; the others have their
- * own. NULL: no memory. */
+/* The first has the restart that the target was made with, so that the page of metrics shows it; further origins have
+ * their own. NULL: no memory. */
 static struct client_origin *origin_make(struct client_target *target, const struct becalm__url *url)
 {
     struct client_origin *origin = calloc(1, sizeof *origin);

@@ -2,8 +2,8 @@
 #ifndef BECALM_CURL_CLIENT_H
 #define BECALM_CURL_CLIENT_H
 
-/* What a client is made of. Targets never change after it was made. Handles and sites come and go under its mutex,
- * which is never held while anything waits. */
+/* The struct of a client. Targets never change after the client was made. Handles and sites come and go under its
+ * mutex, which is never held while anything waits. */
 
 #include "client_store.h"
 #include "handle.h"
@@ -16,8 +16,8 @@
 
 #include <pthread.h>
 
-/* Where calls to a target go: scheme, host and port of their URLs. Most targets have one; but a target may be for many,
- * and that one of their hosts restarts is no reason to wait for the others. */
+/* Where calls to a target go: scheme, host and port of their URLs. Most targets have one origin. A target may have
+ * many, and if the host of one restarts, calls to the others must not wait. */
 struct client_origin {
     struct client_origin *next;
     bool https;
@@ -71,7 +71,7 @@ struct becalm_moment client_moment(const struct becalm_client *, uint64_t stream
 /* Is this the target of requests that belong to no service? */
 bool client_is_unrouted(const struct becalm_client *, const struct client_target *);
 
-/* What is known of a handle, also if that is nothing yet; NULL: no memory. With the mutex. */
+/* The record of a handle; a new one is made if there is none. NULL: out of memory. Call it with the mutex held. */
 struct handle *client_handle(struct becalm_client *, CURL *);
 
 /* The target that a request belongs to. */

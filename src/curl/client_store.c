@@ -20,7 +20,7 @@ struct client_store {
     struct client_store_options options;
     struct redis_stores_budget *budget; /* a copy */
     BECALM_ATOMIC(becalm_ns) due_at;    /* relaxed: a turn too many or a moment later does no harm */
-    pthread_mutex_t mutex;              /* whose thread has it is in the turn */
+    pthread_mutex_t mutex;              /* held by the thread that does the turn */
     pid_t process;                      /* that the connections belong to */
     struct store_site *inherited;       /* of the process that this one was forked from; not to be touched */
     struct loop loop;
@@ -80,7 +80,7 @@ static void begin(struct client_store *store)
  * under a new name, until it has connections of its own. */
 static void process_begin(struct client_store *store)
 {
-    struct becalm_lease_request goodbye; /* is the other's to say */
+    struct becalm_lease_request goodbye; /* not sent: the parent process says goodbye itself */
     struct becalm_moment at = {.now = becalm_run_now(), .random = entropy_seed()};
     loop_close(&store->loop);
     if (loop_init(&store->loop, nobody_wakes) != 0) {

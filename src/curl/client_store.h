@@ -2,9 +2,9 @@
 #ifndef BECALM_CURL_CLIENT_STORE_H
 #define BECALM_CURL_CLIENT_STORE_H
 
-/* The budgets that a client shares with other processes, in the Redis that its policy names. It has no thread and asks
- * for no descriptor in the program's loop: each thread that drives calls of the client gives it a turn when one is
- * due, and sleeps no longer than until the next. While no thread is in a call the store is not asked, and the lease
+/* The budgets that a client shares with other processes, in the Redis that its policy names. The store has no thread,
+ * and needs no descriptor in the program's loop: each thread that drives calls of the client gives it a turn when one
+ * is due, and sleeps no longer than until the next. While no thread is in a call the store is not asked, and the lease
  * runs out. */
 
 #include "redis/stores.h"
@@ -26,7 +26,7 @@ void client_store_free(struct client_store *);
 
 /* When the next turn is due. From any thread. */
 becalm_ns client_store_due(const struct client_store *);
-/* The turn, if it is due and no other thread is in it. It never waits. From any thread. */
+/* Does the turn, if it is due and no other thread does it. Never waits. Safe from any thread. */
 void client_store_turn(struct client_store *);
 
 struct metrics_redis;

@@ -16,7 +16,7 @@ static bool text_has(struct becalm_text text, char first, char second)
     return false;
 }
 
-/* Does its host or its path not say what it means? Most do. */
+/* Must libcurl parse the URL, because its host or path is not in plain form? Most URLs are. */
 static bool is_odd(struct becalm_text url, bool path_as_is)
 {
     struct becalm__url parts = becalm__url_split(url);

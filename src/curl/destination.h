@@ -2,8 +2,8 @@
 #ifndef BECALM_CURL_DESTINATION_H
 #define BECALM_CURL_DESTINATION_H
 
-/* Where libcurl goes for a URL, which is not always what is written there: dots in its path lead elsewhere, and so do
- * redirections. */
+/* The destination to which libcurl sends a URL. It may differ from the text: libcurl resolves dots in the path, and
+ * follows redirections. */
 
 #include "handle.h"
 
@@ -14,8 +14,8 @@ char *destination_written(struct becalm_text url, bool path_as_is);
  * told, and the next request begins again where this one did. */
 bool destination_led(CURL *, const struct handle_route *, struct becalm_text url);
 
-/* Was the handle's latest request led by redirections to another scheme, host or port than it was made for? Also if
- * nobody knows what that was. */
+/* Did redirections lead the handle's latest request to another scheme, host or port than it was made for? Also true if
+ * the original is unknown. */
 bool destination_is_strange(CURL *, const struct handle *);
 
 #endif

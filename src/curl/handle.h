@@ -2,9 +2,10 @@
 #ifndef BECALM_CURL_HANDLE_H
 #define BECALM_CURL_HANDLE_H
 
-/* What a client knows of an easy handle, which libcurl can't be asked: what was recorded of it, and the multi handle
- * that becalm_curl_perform() drives it with, whose connections it keeps. A plain one, of which nothing was recorded, is
- * only remembered for a while: a program that makes a new handle for every call fills no memory. */
+/* A client's record of an easy handle, because libcurl can't be asked for its options: the recorded options, and the
+ * multi handle with which becalm_curl_perform() drives it, and which keeps its connections. A plain handle, without
+ * recorded options, is only remembered for a while: a program that makes a new handle for every call fills no memory.
+ */
 
 #include "map.h"
 
@@ -23,8 +24,8 @@
 struct becalm_curl_multi;
 struct client_target;
 
-/* What becalm_curl_setopt() has recorded, bits. What it has not may have been set without it, so that it is neither
- * taken over nor restored. */
+/* The options that becalm_curl_setopt() has recorded, as bits. Other options may have been set without it, so they are
+ * neither replaced nor restored. */
 enum handle_recorded {
     RECORDED_WRITE = 1, /* WRITEFUNCTION ... */
     RECORDED_WRITE_DATA = 2,
@@ -79,7 +80,7 @@ struct handle_options {
     enum handle_body body;
     bool fields; /* POSTFIELDS is there, for a method that sends it */
     bool connect_timeout;
-    long connect_ms;      /* what we have set instead; 0: nothing */
+    long connect_ms;      /* the value that the library has set instead; 0: none */
     bool headers_in_body; /* CURLOPT_HEADER: the head can't be told from the body */
     bool path_as_is;
 };
@@ -115,7 +116,7 @@ struct handle {
     bool cancel;                  /* its call there is to be cancelled, and it is in the list of those */
     struct handle *next_cancel;
     struct becalm_curl_multi *multi; /* for becalm_curl_perform(); NULL: never called */
-    CURLM *own;                      /* what that is around */
+    CURLM *own;                      /* the multi handle that it wraps */
     becalm_ns called_at;             /* when its latest call began, of which there is a record; 0: there is none */
     BECALM_ATOMIC(bool) busy;        /* in a becalm_curl_perform(), which ends without the client's mutex */
     struct handle *older;            /* plain ones, in order of use */
@@ -136,13 +137,14 @@ static inline struct handle *handles_find(const struct handles *handles, const C
     return map_find(&handles->by_address, easy);
 }
 
-/* How many plain ones a program may have whose limit of descriptors is this: a quarter of them is theirs. */
+/* The most plain handles that are remembered with this limit of descriptors: they may use a quarter of the descriptors.
+ */
 uint32_t handles_plain_max(uint64_t descriptors);
 
 struct handle *handles_add(struct handles *, CURL *, becalm_ns now); /* one that is not known; NULL: no memory */
 void handles_forget(struct handles *, struct handle *);              /* and frees it */
 void handles_use(struct handles *, struct handle *);   /* of the plain ones it is the last to be forgotten */
-void handles_keep(struct handles *, struct handle *);  /* it is recorded: never forgotten by itself */
+void handles_keep(struct handles *, struct handle *);  /* it has recorded options: kept until its end */
 void handles_reset(struct handles *, struct handle *); /* plain, with its connections and its record */
 void handles_free(struct handles *);
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_CURL_MAP_H
 #define BECALM_CURL_MAP_H
 
-/* What is known of an address: open addressing, at most half full. Zeroed: empty. It owns neither the keys, which are
- * never looked into, nor the values. */
+/* A map from addresses to records: open addressing, at most half full. Zeroed: empty. The map owns neither the keys,
+ * which are never dereferenced, nor the values. */
 
 #include <stdbool.h>
 #include <stddef.h>

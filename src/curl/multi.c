@@ -155,7 +155,7 @@ static void timers_run(struct becalm_curl_multi *multi, becalm_ns now)
         becalm_ns before = transfer->wake_at;
         transfer_timer(transfer);
         if (transfer->timer == 0 && transfer->wake_at == before) {
-            break; /* it needs another turn at once: the other transfers come first */
+            break; /* this transfer needs another turn: the other transfers come first */
         }
     }
 }
@@ -238,7 +238,7 @@ static CURLMcode drive(struct becalm_curl_multi *multi, CURLMcode rc, int inside
     timers_run(multi, multi->timer_count == 0 ? 0 : becalm_run_now());
     settle_all(multi);
     *running = (int)multi->active + (others > 0 ? others : 0);
-    multi->unheard = false; /* it looks now, or leaves them there until it has the time */
+    multi->unheard = false; /* the program reads the messages now, or when it has the time */
     rearm(multi);
     multi->inside = false;
     return rc;
@@ -273,7 +273,7 @@ CURLMcode becalm_curl_multi_socket_action(struct becalm_curl_multi *multi, curl_
     }
     multi->inside = true;
     if (socket == CURL_SOCKET_TIMEOUT) {
-        multi->armed_at = BECALM_NEVER; /* it has fired */
+        multi->armed_at = BECALM_NEVER; /* the timer has fired */
     }
     store_turn(multi);
     CURLMcode rc = curl_multi_socket_action(multi->curl, socket, events, &inside);

@@ -12,7 +12,7 @@
 /* Begins a call in memory that is new, or that another call has left. */
 void multi_begin(struct becalm_curl_multi *, struct transfer *, CURL *, struct handle *);
 
-/* Does what the steps of a call have marked. True: the call is over by this. */
+/* Carries out the actions that the steps of a call have marked. True: the call is over after this. */
 bool multi_settle_one(struct transfer *);
 
 /* Rounded up, so that no thread wakes up too early and finds nothing to do. */
@@ -32,7 +32,7 @@ bool multi_called_run(struct becalm_curl_multi *);
 
 /* ---- multi_only.c ---- */
 
-/* For easy.c: with memory for one transfer at a time, and nothing of what it takes to have more. NULL: no memory. */
+/* For easy.c: with memory for one transfer at a time, and without the tables for several. NULL: no memory. */
 struct becalm_curl_multi *multi_only_new(CURLM *, struct becalm_client *);
 
 /* The whole call of this handle, of which everything that was recorded is in `handle`. */

@@ -10,7 +10,7 @@
 struct becalm_curl_multi {
     struct becalm_client *client;
     CURLM *curl;
-    /* becalm_curl_perform(): the one there is, by turns; it never hedges. NULL: a program's multi. */
+    /* becalm_curl_perform(): the one transfer, reused for each call; it never hedges. NULL: a program's multi. */
     struct transfer *only;
     BECALM_ATOMIC(bool) cancelled; /* becalm_curl_cancel(): the call in it, or those in the list */
     struct handle *cancels;        /* that list, with the client's mutex */
@@ -35,7 +35,7 @@ struct becalm_curl_multi {
     uint32_t lined;                          /* how many wait in lines */
     becalm_ns looked_at;                     /* when it was last driven while some did */
     becalm_ns curl_at;                       /* when libcurl's own timer is due */
-    becalm_ns armed_at;                      /* what the caller's timer was set to */
+    becalm_ns armed_at;                      /* the time that the caller's timer was set to */
 };
 
 #endif

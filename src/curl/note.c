@@ -49,7 +49,8 @@ static uint32_t status_told(const struct transfer *transfer)
     return own.status;
 }
 
-/* An attempt is over; it counts only if libcurl has sent it, or if no host took it and its call waits for one. */
+/* An attempt is over; it counts only if libcurl has sent it, or if no host accepted the connection and its call waits
+ * for one. */
 static void count_end(struct meter *meter, struct attempt *attempt, const struct becalm_action *action)
 {
     if ((attempt->added && !attempt->unsent) || action->why == BECALM_WHY_NO_HOST) {
@@ -68,7 +69,7 @@ static void count_begin(struct meter *meter, struct transfer *transfer, const st
 {
     meter_add(&meter->arrivals[METER_H1], 1); /* libcurl chooses, and they are shown as one */
     meter_begin(meter, &transfer->counted);
-    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_dispatch() counts the others */
+    if ((action->flags & BECALM_DO_SEND) != 0) { /* attempt_dispatch() counts all other attempts */
         meter_add(&meter->in_flight, 1);
         transfer->attempt[action->slot].counted = true;
     }

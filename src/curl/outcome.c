@@ -230,7 +230,7 @@ BECALM__COLD void outcome_of_failure(CURL *easy, CURLcode code, const struct ask
     }
     *seen = (struct seen){.grpc_status = BECALM_GRPC_NONE, .outcome = {.kind = BECALM_OUTCOME_CANCELLED}};
     long refusal = tunnel_refusal(easy);
-    if (refusal != 0) { /* it is busy, or does not want this caller, which says nothing about other callers */
+    if (refusal != 0) { /* the host is busy, or refuses this caller, which says nothing about other callers */
         if (refusal >= 500 || refusal == 429) {
             becalm_http_fail(retry_on, BECALM_HTTP_CONNECT, &seen->outcome);
         }

@@ -11,13 +11,14 @@
 
 #include <curl/curl.h>
 
-/* What was asked, as far as an answer depends on it. */
+/* The properties of the request on which the meaning of an answer depends. */
 struct asked {
     const struct becalm_retry_on *retry_on;
     const struct handle *handle;
 };
 
-/* What was seen, and what a log wants to know besides. The text lies in the handle until its next transfer. */
+/* The outcome of an attempt, and further values for the log. The text is in the handle and valid until its next
+ * transfer. */
 struct seen {
     struct becalm_outcome outcome;
     uint32_t grpc_status;

@@ -156,9 +156,9 @@ static bool text_equal(struct becalm_text a, struct becalm_text b)
     return a.length == b.length && text_begins(a, b);
 }
 
-/* The recorded options may have been changed with libcurl alone. So the library asks libcurl what it has sent, and the
- * stricter of both counts. A body that was not recorded may be one that can't be sent again; whether there was one is
- * known afterwards, and until then some methods may have. */
+/* The recorded options may have been changed with libcurl alone. So the library asks libcurl for the request that was
+ * sent, and the stricter of the two counts. A body that was not recorded may be impossible to send again. Whether there
+ * was a body is known only afterwards; until then it is assumed for methods that may have one. */
 BECALM__COLD void request_learn(struct transfer *transfer, CURL *easy)
 {
     struct becalm_request *request = &transfer->call.request;

@@ -2,12 +2,12 @@
 #ifndef BECALM_CURL_REQUEST_H
 #define BECALM_CURL_REQUEST_H
 
-/* What is known of a call's request: what was recorded of its handle, else what libcurl says, which knows some of it
- * only once it has begun to send. */
+/* The request of a call: from the recorded options of its handle, else from libcurl, which knows some values only once
+ * it has begun to send. */
 
 #include "transfer_state.h"
 
-/* What was recorded; else what libcurl says. */
+/* The recorded method; else the method that libcurl reports. */
 struct becalm_text request_method(const struct transfer *);
 bool request_knows_method(const struct transfer *); /* the former */
 
@@ -20,8 +20,8 @@ struct becalm_text request_header(const struct transfer *, const char *name);
 /* For the engine, when the call begins; the method is a guess if it is not known. */
 struct becalm_request request_make(struct transfer *, struct becalm_text method);
 
-/* What libcurl has sent, asked before anything is sent again: when an attempt's time may be over, or a hedge is due,
- * and when it has failed. */
+/* Asks libcurl for the request that it has sent, before anything is sent again: when an attempt's time may be over, or
+ * a hedge is due, and when it has failed. */
 void request_learn(struct transfer *, CURL *);
 void request_learn_failed(struct transfer *, const struct attempt *);
 

@@ -2,9 +2,9 @@
 #ifndef BECALM_CURL_SITE_H
 #define BECALM_CURL_SITE_H
 
-/* What the calls from one place of a program to one target have counted. A meter has one writer; here any thread may
- * be it, so a site has several meters, and a thread that counts takes one that is free for the moment. Gauges go up in
- * one and down in another, and only their sum means something, which is all that is read. */
+/* The counts of the calls from one place of a program to one target. A meter has one writer at a time. Here any thread
+ * may count, so a site has several meters, and a thread takes a free one for the moment. A gauge may go up in one meter
+ * and down in another: only the sum has a meaning, and only the sum is read. */
 
 #include "meter/step.h"
 

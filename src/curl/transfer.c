@@ -249,7 +249,7 @@ static BECALM__COLD bool lines_do(struct transfer *transfer, const struct becalm
     return false;
 }
 
-/* It has left libcurl's own line since it was looked at: its time began then. */
+/* The attempt has left libcurl's own queue since the last look: its time began then. */
 static BECALM__COLD void line_left(struct attempt *attempt)
 {
     becalm_ns sent_at = becalm_ns_since(becalm_run_now(), outcome_began(attempt->easy));
@@ -601,7 +601,7 @@ static bool line_waits(struct attempt *attempt, becalm_ns now)
     return false;
 }
 
-/* It ends here, though libcurl has not said so. */
+/* The attempt ends here, though libcurl has not reported its end. */
 static void attempt_cut(struct attempt *attempt, const struct seen *seen)
 {
     struct transfer *transfer = attempt->transfer;
@@ -613,8 +613,8 @@ static void attempt_cut(struct attempt *attempt, const struct seen *seen)
     step(transfer, &(struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = attempt->slot, .outcome = seen->outcome});
 }
 
-/* Until when a body may begin. libcurl waits a second for "100 Continue", and a read function for its data; but if that
- * gives less than was announced, host and libcurl wait for each other, and nothing tells us so. */
+/* Until when a body may begin. libcurl waits a second for "100 Continue", and a read function for its data; but if the
+ * function gives fewer bytes than announced, host and libcurl wait for each other without any event. */
 static becalm_ns must_begin_at(const struct attempt *attempt)
 {
     becalm_ns deadline = attempt->transfer->call.policy->deadline;
@@ -696,8 +696,8 @@ BECALM__COLD void transfer_timer(struct transfer *transfer)
             return;
         }
     }
-    /* At the time of the look: were its time over between the two, it would count as sent, against what the look found.
-     */
+    /* The step has the time of the look. With a later time, the attempt's time might be over, and it would count as
+     * sent although the look found that it was not. */
     struct becalm_event timer = {.kind = BECALM_EVENT_TIMER, .at = moment(transfer)};
     timer.at.now = now;
     step_at(transfer, &timer);

@@ -6,8 +6,8 @@
  * flight, each a handle inside of the multi handle.
  *
  * libcurl's callbacks run inside of libcurl, where handles can be neither added nor removed. So a step of the engine
- * only marks what is to be done, and transfer_settle() does it outside. What a callback can do at once, it does: an
- * answer that is passed on is passed on from its first byte. */
+ * only marks the actions, and transfer_settle() carries them out outside. Actions that are possible inside a callback
+ * happen at once: an answer is passed on from its first byte. */
 
 #include "transfer_state.h"
 
@@ -23,7 +23,7 @@ void transfer_timer(struct transfer *);
 void transfer_cancel(struct transfer *);
 void transfer_done(struct transfer *, CURL *, CURLcode);
 
-/* It was called by the line that it has waited in. */
+/* The transfer's turn in the queue has come. */
 void transfer_called(struct transfer *);
 
 /* Outside of callbacks: removes, adds, and ends. True: it has ended by this. */

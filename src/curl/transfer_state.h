@@ -2,7 +2,7 @@
 #ifndef BECALM_CURL_TRANSFER_STATE_H
 #define BECALM_CURL_TRANSFER_STATE_H
 
-/* What a call and its attempts are made of. transfer.h and attempt.h say what becomes of them. */
+/* The structs of a call and its attempts. transfer.h and attempt.h have their functions. */
 
 #include "body.h"
 #include "client.h"
@@ -13,14 +13,14 @@
 struct becalm_curl_multi;
 struct transfer;
 
-/* One attempt of a call: a handle inside of the multi handle, what it is sent with, and what of its answer the caller
- * has not got yet. */
+/* One attempt of a call: a handle inside of the multi handle, its request headers, and the part of its answer that the
+ * caller has not got yet. */
 
 enum attempt_state {
     ATTEMPT_FREE,
     ATTEMPT_FLYING, /* sent, not judged */
     ATTEMPT_PASSED, /* its answer goes to the caller as it comes */
-    ATTEMPT_KEPT,   /* it failed and a retry waits: its answer is kept, for it may become the final one */
+    ATTEMPT_KEPT,   /* the attempt failed and a retry waits: its answer is kept, because it may become the final one */
     ATTEMPT_GONE    /* to be removed */
 };
 
@@ -43,15 +43,15 @@ struct attempt {
     CURL *easy;                 /* the caller's, or a copy of it for a hedge */
     bool copied;                /* the latter */
     struct curl_slist *cookies; /* that the copy was given */
-    bool added;                 /* it is in the multi handle */
-    bool busy;                  /* and libcurl has not said that it is over */
+    bool added;                 /* `easy` is in the multi handle */
+    bool busy;                  /* and libcurl has not reported its end */
     bool counted;               /* among those in flight */
-    bool unsent;                /* when it was looked at last, it had no connection yet, nor did libcurl make one */
-    bool paused;                /* it is kept, and no more of it fits */
-    bool held;                  /* the caller has paused before it took what was kept: `body` still has it */
-    bool refused;               /* the caller did not take what was given to it */
-    bool judged;                /* its head was seen, and is told to the engine */
-    bool ended;                 /* it is over, with the result `code` */
+    bool unsent;                /* at the last look it had no connection, and libcurl was not making one */
+    bool paused;                /* its answer is kept, and no more of it fits */
+    bool held;                  /* the caller paused before it had taken the kept bytes: they are still in `body` */
+    bool refused;               /* the caller's write function refused bytes */
+    bool judged;                /* its head was seen and reported to the engine */
+    bool ended;                 /* the attempt is over, with the result `code` */
     uint32_t status;            /* of its answer; 0: none */
     CURLcode code;
     uint32_t number;
@@ -61,7 +61,7 @@ struct attempt {
     curl_off_t uploaded;                      /* of the request's body, when it was looked at */
     struct buffer head;                       /* lines that the caller has not seen */
     size_t head_given;                        /* of them, by now */
-    size_t head_end;                          /* of them, before the body: what is behind are trailers */
+    size_t head_end;                          /* the lines before the body; the lines after this are trailers */
     struct buffer body;                       /* and bytes */
     struct curl_slist line[ATTEMPT_HEADERS];  /* in front of the caller's headers, whose list is not touched */
     char text[ATTEMPT_HEADERS][HEADER_BYTES]; /* of the lines; the first two are most often the same in the next call */
@@ -73,8 +73,9 @@ struct attempt {
 
 /* One call of a program. */
 
-/* How far a call is. It only goes forward, and most leave out PASSING. A callback of libcurl's may bring it to ENDED;
- * what is OVER has no handle in libcurl's hands any more, so that only multi_settle_one() says it, outside. */
+/* The progress of a call. It only moves forward, and most calls skip PASSING. A callback of libcurl may set ENDED. A
+ * call that is OVER has no handle inside libcurl any more, so only multi_settle_one() sets that, outside of callbacks.
+ */
 enum transfer_state {
     TRANSFER_DECIDING, /* the engine is at work: attempts fly, an answer is passed on, or a retry waits */
     TRANSFER_PASSING,  /* the engine has done its part, and an answer that was kept is still on its way */
@@ -86,9 +87,9 @@ struct transfer {
     enum transfer_state state;
     struct becalm_curl_multi *multi;
     struct becalm_client *client;
-    void (*headed)(struct attempt *); /* what becomes of an attempt whose answer has a head: transfer.c */
+    void (*headed)(struct attempt *); /* called when an attempt's answer has a head: transfer.c */
     CURL *easy;
-    struct handle *handle; /* what was recorded of it */
+    struct handle *handle; /* the record of `easy` */
     struct client_target *target;
     struct client_origin *origin; /* NULL: it does not wait for a host */
     struct site *site;
@@ -97,7 +98,7 @@ struct transfer {
     uint32_t top;           /* from here on slots were not used in this call: most need only the first */
     uint32_t gone;          /* bit n: the attempt in slot n is to be removed */
     uint32_t due;           /* bit n: one is to be sent there */
-    struct attempt *untold; /* whose head the engine has not been told of; NULL: none, see headed() of transfer.c */
+    struct attempt *untold; /* its head is not reported to the engine yet; NULL: none, see headed() of transfer.c */
     becalm_ns headed_at;    /* when that has come */
     struct attempt attempt[BECALM_SLOTS];
     char key[HEADER_BYTES]; /* "Idempotency-Key: ..."; "": none */
@@ -122,9 +123,9 @@ struct transfer {
     struct transfer *next;
     struct line_owner owner;      /* in a line: how it is called */
     struct transfer *next_called; /* of those of its multi that were */
-    bool lined;                   /* it waits in a line, and is counted as such */
+    bool lined;                   /* the call waits in a line, and is counted so */
     bool lined_once;              /* or has waited */
-    struct meter_steps counted;   /* what was counted of its steps */
+    struct meter_steps counted;   /* the steps that were counted */
 };
 
 #endif

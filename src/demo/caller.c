@@ -101,7 +101,7 @@ static void take_head(struct caller_conn *conn, const struct head *head)
     memmove(conn->in, conn->in + head->length, conn->in_length);
 }
 
-/* What a look at the bytes says: wait for more, the answer is whole, or the connection is of no use. */
+/* The state of an answer: wait for more bytes, it is whole, or the connection is unusable. */
 enum look { LOOK_MORE, LOOK_WHOLE, LOOK_BAD };
 
 static enum look look(struct caller_conn *conn)
@@ -139,7 +139,7 @@ static void ready(struct source *source, uint32_t events)
 {
     struct caller_conn *conn = CONTAINER_OF(source, struct caller_conn, source);
     if (conn->call == NULL) {
-        if ((events & ~(uint32_t)EPOLLOUT) != 0) { /* nobody asked, so it can only be the end */
+        if ((events & ~(uint32_t)EPOLLOUT) != 0) { /* no request is in progress: the connection ends */
             conn_close(conn);
         }
         return;
@@ -227,7 +227,7 @@ bool caller_ask(struct caller *caller, struct caller_call *call, const struct ca
                                         deadline ? request->deadline : "", deadline ? "\r\n" : "");
     BECALM_ASSERT(conn->out_length < sizeof conn->out);
     call->conn = conn;
-    (void)flush(conn); /* what is wrong with it will be an event */
+    (void)flush(conn); /* an error will be reported as an event */
     return true;
 }
 

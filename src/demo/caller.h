@@ -2,8 +2,8 @@
 #ifndef BECALM_DEMO_CALLER_H
 #define BECALM_DEMO_CALLER_H
 
-/* Who asks a gateway: the users of the demonstration, and its services when they need one another. GET requests over
- * connections that are kept and used again. */
+/* The client of a gateway: for the users of the demonstration, and for its services when they call another service. It
+ * sends GET requests over connections that are kept and reused. */
 
 #include "loop/address.h"
 #include "loop/loop.h"
@@ -33,14 +33,14 @@ struct caller_answer {
     struct becalm_text mark; /* becalm-retry; absent: none */
 };
 
-/* One request in progress. Embedded in whoever asks, and alive until done() or caller_cancel(). */
+/* One request in progress. The caller embeds it; it must stay valid until done() or caller_cancel(). */
 struct caller_call {
     struct caller_conn *conn; /* NULL: not in progress */
     void (*done)(struct caller_call *, const struct caller_answer *);
 };
 
 void caller_init(struct caller *, struct loop *, const union address_socket *to, uint32_t connections_max);
-void caller_close(struct caller *); /* abandons all calls: nobody is told */
+void caller_close(struct caller *); /* abandons all calls without calling done() */
 
 /* False: there are too many connections, or no descriptors; done() will not be called. Else it will, later. */
 bool caller_ask(struct caller *, struct caller_call *, const struct caller_request *);

@@ -51,7 +51,7 @@ void demo_hurt(struct demo *demo, enum service_fault fault)
     }
 }
 
-/* ---- a pause, which is how operators end what does not end by itself ---- */
+/* ---- a pause: operators stop all traffic to end a storm that does not end by itself ---- */
 
 static void pause_set(struct demo *demo, bool paused)
 {
@@ -104,7 +104,7 @@ static void script_go_on(struct timer *timer)
 {
     struct demo *demo = CONTAINER_OF(timer, struct demo, script);
     const struct demo_script *script = &demo->options.script;
-    if (demo->paused) { /* longer than usual: the next fault would have nobody to hurt */
+    if (demo->paused) { /* the pause lasts longer than usual: a fault without users would show nothing */
         arm_in(demo, timer, BECALM_S);
         return;
     }
@@ -281,7 +281,7 @@ const char *demo_rehearse(struct demo *demo)
 
 static void woken(struct loop *loop)
 {
-    (void)loop; /* a rehearsal is done: whoever asks next will see it */
+    (void)loop; /* a rehearsal is done: the next request for the page shows it */
 }
 
 static void stop_now(struct source *source, uint32_t events)
@@ -388,7 +388,7 @@ void demo_free(struct demo *demo)
         close(demo->page_fd);
     }
     demo->loop.stop = true;
-    loop_run(&demo->loop); /* frees what is buried */
+    loop_run(&demo->loop); /* frees the buried sources */
     loop_close(&demo->loop);
     free(demo);
 }

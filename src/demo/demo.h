@@ -2,9 +2,9 @@
 #ifndef BECALM_DEMO_H
 #define BECALM_DEMO_H
 
-/* The demonstration: two lanes side by side, somebody who hurts the last service of both at the same instant, and a
- * page to watch them and to be that somebody. One loop, on the caller's thread, has all services, users and the page;
- * the gateways have threads of their own, as always. Everything is on loopback. */
+/* The demonstration: two lanes side by side, a script that hurts the last service of both at the same instant, and a
+ * page to watch the lanes and to hurt the service by hand. One loop, on the caller's thread, has all services, users
+ * and the page; the gateways have threads of their own, as always. Everything is on loopback. */
 
 #include "lane.h"
 #include "pace.h"
@@ -31,7 +31,7 @@ struct demo_pause_time {
     becalm_ns end; /* BECALM_NEVER: not yet */
 };
 
-/* What is played when nobody else does. */
+/* The faults that are played until the viewer uses the buttons. */
 struct demo_script {
     const enum service_fault *fault; /* one after the other, with time to recover between them */
     uint32_t count;
@@ -45,10 +45,10 @@ struct demo;
 struct demo_options {
     uint16_t port; /* of the page; 0: any that is free */
     struct demo_script script;
-    becalm_ns length;                                /* then it ends by itself; BECALM_NEVER: it does not */
-    bool ends_with_script;                           /* likewise */
-    int stop_fd;                                     /* becomes readable: it ends */
-    bool (*ticked)(void *self, const struct demo *); /* every LANE_TICK; false: nobody looks any more, and it ends */
+    becalm_ns length;      /* the demonstration ends after this time; BECALM_NEVER: it does not end by itself */
+    bool ends_with_script; /* likewise */
+    int stop_fd;           /* becomes readable: it ends */
+    bool (*ticked)(void *self, const struct demo *); /* every LANE_TICK; false: the demonstration ends */
     void *self;
 };
 
@@ -66,9 +66,9 @@ struct demo {
     struct timer script; /* its next step */
     struct timer end;
     uint32_t step;      /* of the script: 0 is before the first fault */
-    bool scripted;      /* it is being played */
-    bool paused;        /* no calls, until nothing is on its way any more */
-    becalm_ns quiet_at; /* paused: nothing has been on its way since; BECALM_NEVER: something is */
+    bool scripted;      /* the script is being played */
+    bool paused;        /* users make no calls, until all calls and requests have ended */
+    becalm_ns quiet_at; /* paused: since when no call or request is in progress; BECALM_NEVER: some are */
     becalm_ns begun_at;
     uint32_t ticks;
     enum service_fault fault;
@@ -88,12 +88,12 @@ int demo_make(struct demo **, const struct demo_options *, struct becalm_diags *
 void demo_run(struct demo *); /* until its end */
 void demo_free(struct demo *);
 
-/* What the page's buttons do. Whoever hurts or heals takes over from the script. */
+/* The actions of the page's buttons. The first use of hurt or heal ends the script. */
 void demo_hurt(struct demo *, enum service_fault);
-void demo_pause(struct demo *); /* all users stop, until nothing is on its way any more */
-/* What is on its way, in both lanes. */
+void demo_pause(struct demo *); /* all users stop, until all calls and requests have ended */
+/* The calls and requests in progress, in both lanes. */
 uint32_t demo_holds(const struct demo *);
-/* What the script does to the last service next, and when. False: nothing any more, or only later. */
+/* The script's next fault of the last service, and when it comes. False: there is none, or not soon. */
 bool demo_next(const struct demo *, enum service_fault *, becalm_ns *wait);
 
 /* The earliest tick at which both lanes were well, of those that a simulation is long enough for. False: none. */

@@ -98,7 +98,7 @@ static void put_service(struct buffer *page, const struct lane *lane, uint32_t i
     buffer_json_close(page, '}');
 }
 
-/* null: nobody knows. */
+/* An unknown value is written as null. */
 static void put_known(struct buffer *page, const char *key, uint32_t value, unsigned decimals)
 {
     if (value == LANE_UNKNOWN) {
@@ -213,7 +213,7 @@ static void state(struct admin *admin, const struct admin_request *request, stru
     buffer_json_open(page, NULL, '{');
     buffer_json_chars(page, "version", becalm_version());
     buffer_json_number(page, "tickMs", LANE_TICK / BECALM_MS);
-    buffer_json_number(page, "steadyTicks", STORM_STEADY); /* what "now" means, and "back" */
+    buffer_json_number(page, "steadyTicks", STORM_STEADY); /* the ticks over which "now" and "back" are measured */
     buffer_json_number(page, "ticks", demo->ticks);
     buffer_json_number(page, "from", range.from);
     buffer_json_number(page, "startedMs", (demo->loop.wall - (demo->loop.now - demo->begun_at)) / BECALM_MS);

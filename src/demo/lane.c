@@ -14,7 +14,8 @@
 #define POLICY_MAX      4096u
 #define FACTOR_CALLS    (LANE_RATE / 2) /* of fewer nothing can be said */
 
-/* The last one can do 125 a second and gets 50; its queue is longer than anybody waits, as queues are by default. */
+/* The last service can serve 125 requests a second and gets 50. Its queue is so long that clients give up first, as
+ * with most default settings. */
 const struct service_plan lane_services[LANE_SERVICES] = {
     {.name = "front", .workers = 400, .queue_max = 0, .time = 2 * BECALM_MS, .next = "middle"},
     {.name = "middle", .workers = 400, .queue_max = 0, .time = 2 * BECALM_MS, .next = "back"},
@@ -24,7 +25,7 @@ const struct service_plan lane_services[LANE_SERVICES] = {
 static const struct load_plan users = {
     .service = "front", .rate = LANE_RATE, .patience = LANE_PATIENCE, .calls_max = 400};
 
-/* Retries as many people write them: again at once, at every layer, whatever the others do or say. */
+/* Retries as many programs have them: at once, at every layer, without regard to other layers. */
 static const char naive_rules[] = "  maxRetries: 2\n"
                                   "  growth: constant\n"
                                   "  initialDelay: 0s\n"
@@ -36,7 +37,7 @@ static const char naive_rules[] = "  maxRetries: 2\n"
                                   "  limit: {kind: none}\n"
                                   "  outlier: {enabled: false}\n";
 
-/* Becalm's defaults. The timeout is that of the other lane. */
+/* Becalm's defaults, with the same timeout as the naive lane. */
 static const char becalm_rules[] = "  attemptTimeout: 1s\n";
 
 const char *lane_name(enum lane_kind kind)

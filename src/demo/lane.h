@@ -2,8 +2,8 @@
 #ifndef BECALM_DEMO_LANE_H
 #define BECALM_DEMO_LANE_H
 
-/* Users, three services in a chain, and one gateway that all calls between them go through. There are two such lanes,
- * which differ in the gateway's policy alone: what each service is and passes on, and how it is hurt, is the same. */
+/* Users, three services in a chain, and one gateway that all calls between them go through. There are two lanes, which
+ * differ only in the gateway's policy: the services, the headers that they pass on, and the faults are the same. */
 
 #include "load.h"
 #include "service.h"
@@ -27,7 +27,7 @@ extern const struct service_plan lane_services[LANE_SERVICES];
 enum lane_kind { LANE_NAIVE, LANE_BECALM, LANE_COUNT };
 const char *lane_name(enum lane_kind);
 
-/* One service in one tick: what happened in it, then how things were at its end. */
+/* One service in one tick: the counts of the tick, then the state at its end. */
 struct lane_service_sample {
     uint32_t arrivals; /* as the service itself counted */
     uint32_t retries;  /* that the gateway sent, and those that it did not let through */
@@ -49,7 +49,7 @@ struct lane_sample {
     struct lane_service_sample service[LANE_SERVICES];
 };
 
-/* What the gateway did not let through, for each service: retries and calls. */
+/* Retries and calls that the gateway refused, for each service. */
 struct lane_refusals {
     uint32_t by[LANE_SERVICES][BECALM_REASON_COUNT];
 };
@@ -95,11 +95,11 @@ uint32_t lane_factor_milli(const struct lane *);
 /* Requests that reach the last service in a second, over these ticks. */
 uint32_t lane_reach(const struct lane *, uint32_t from, uint32_t to);
 
-/* What was refused from an instant on, at one service by one reason. */
+/* Refusals since lane_refusals_anew(), of one service and for one reason. */
 void lane_refusals_anew(struct lane *);
 uint32_t lane_refusals(const struct lane *, uint32_t service, enum becalm_reason);
 
-/* Calls and requests that are on their way or being worked on, whoever waits for them; except in a last service that
+/* Calls and requests in progress, also those that no client waits for any more; without those in a last service that
  * will never answer. */
 uint32_t lane_holds(const struct lane *);
 

@@ -2,9 +2,10 @@
 #ifndef BECALM_DEMO_PACE_H
 #define BECALM_DEMO_PACE_H
 
-/* Does the machine keep up with the demonstration? A beat is due every PACE_BEAT; how late it comes is how long all
- * services and users of both lanes stood still. A call passes that thread about ten times and has 1 s for each attempt:
- * where beats are late by a tenth of that, calls fail in both lanes, whatever their policy, and it must be said. */
+/* Does the machine keep up with the demonstration? A beat is due every PACE_BEAT. All services and users of both lanes
+ * run on this thread, so they stood still for as long as a beat is late. A call passes the thread about ten times and
+ * has 1 s for each attempt. If beats are late by a tenth of that, calls fail in both lanes with any policy, and the
+ * page must say so. */
 
 #include <becalm/ns.h>
 
@@ -14,7 +15,7 @@
 #define PACE_BEAT (20 * BECALM_MS)
 #define PACE_SLOW (100 * BECALM_MS) /* a tick with a beat this late is slow */
 #define PACE_FEW  3u                /* slow ticks: of fewer nothing is seen in the figures */
-#define PACE_LOST (500 * BECALM_MS) /* half of an attempt's time: one such beat is enough to say so */
+#define PACE_LOST (500 * BECALM_MS) /* half of an attempt's time: one beat this late is enough for the warning */
 
 struct pace_span {
     becalm_ns worst;

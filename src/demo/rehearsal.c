@@ -16,7 +16,8 @@
 
 /* ---- the scenario ---- */
 
-/* A gateway stands between every two, and does what the engine says: so each is a caller in that role. */
+/* A gateway that runs the engine stands between every two services, so in the scenario each service calls in the role
+ * of a gateway. */
 static void put_services(struct buffer *text)
 {
     for (uint32_t i = 0; i < LANE_SERVICES; i++) {
@@ -26,7 +27,7 @@ static void put_services(struct buffer *text)
         buffer_chars(text, ": {time: {constant: ");
         buffer_number(text, plan->time / BECALM_MS);
         buffer_chars(text, "ms}");
-        if (plan->next != NULL) { /* such a one has more workers than it ever needs */
+        if (plan->next != NULL) { /* a service that calls another has more workers than it ever needs */
             buffer_chars(text, ", role: gateway, calls: [");
             buffer_chars(text, plan->next);
             buffer_chars(text, "]}\n");
@@ -60,7 +61,7 @@ static const char *effect_of(enum service_fault fault)
     return NULL;
 }
 
-/* "  fault-3: {at: 10000ms, for: 2000ms, ": what happens is still to be said. */
+/* " fault-3: {at: 10000ms, for: 2000ms, ": the caller adds the kind of fault. */
 static void put_time(struct buffer *text, const char *name, uint32_t number, const struct rehearsal_pause *time)
 {
     buffer_chars(text, "  ");
@@ -73,7 +74,7 @@ static void put_time(struct buffer *text, const char *name, uint32_t number, con
     buffer_chars(text, "ms, ");
 }
 
-/* Users who stop are a surge to the least that a scenario knows: a call in 20 s. */
+/* A pause of the users becomes a surge with the lowest rate that a scenario allows: a call in 20 s. */
 static void put_pauses(struct buffer *text, const struct rehearsal_plan *plan)
 {
     for (uint32_t i = 0; i < plan->pause_count; i++) {

@@ -2,8 +2,8 @@
 #ifndef BECALM_DEMO_REHEARSAL_H
 #define BECALM_DEMO_REHEARSAL_H
 
-/* What the lanes have just been through, once more in the simulator: the same services, users, faults, pauses and
- * policies in virtual time. On a thread of its own, since a storm has many events. */
+/* Repeats the latest run of the lanes in the simulator: the same services, users, faults, pauses and policies in
+ * virtual time. On a thread of its own, since a storm has many events. */
 
 #include "lane.h"
 
@@ -13,7 +13,7 @@
 
 struct rehearsal_fault {
     enum service_fault fault;
-    becalm_ns at; /* since the beginning of what is rehearsed */
+    becalm_ns at; /* since the beginning of the rehearsed time */
     becalm_ns length;
 };
 

@@ -19,13 +19,13 @@
 #define OUT_MAX    512u
 #define STUCK_LOOK (20 * BECALM_MS) /* a worker that is stuck looks whether it still is */
 
-/* One connection of a gateway. It asks, and waits for the answer before it asks again. */
+/* One connection of a gateway, with one request at a time. */
 struct service_conn {
     struct source source; /* first */
     struct service *service;
     struct service_conn *next;
     struct service_conn **link;
-    struct service_work *work; /* what it waits for; NULL: nothing */
+    struct service_work *work; /* the request in progress; NULL: none */
     char in[IN_MAX];
     size_t in_length;
     bool keep;
@@ -40,7 +40,7 @@ struct service_work {
     struct service_conn *conn; /* NULL: the caller has hung up */
     struct timer timer;
     struct caller_call call;
-    char deadline[16]; /* what is left, as the gateway said; empty: it did not */
+    char deadline[16]; /* the deadline that the gateway sent; empty: none */
 };
 
 /* ---- words ---- */
@@ -322,7 +322,7 @@ static void conn_open(struct service *service, int fd)
     }
 }
 
-/* Who finds no descriptor waits in the backlog; the level wakes us again. */
+/* Without a free descriptor a connection waits in the backlog; the level-triggered event wakes us again. */
 static void listener_ready(struct source *source, uint32_t events)
 {
     struct service *service = CONTAINER_OF(source, struct service, source);

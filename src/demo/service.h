@@ -2,11 +2,11 @@
 #ifndef BECALM_DEMO_SERVICE_H
 #define BECALM_DEMO_SERVICE_H
 
-/* A small service that can be overloaded and hurt. It has so many workers and a queue in front of them; a worker takes
- * its time, asks the next service if there is one, and answers. Like most programs it does not notice that its caller
- * has given up: it works for nobody. Deadlines that it was given it passes down, and marks up, whatever its gateway
- * makes of them. A dead one is stuck, as dead ones mostly are: it still takes requests, as long as
- * its queue has room, and answers none. */
+/* A small service that can be overloaded and hurt. It has a number of workers and a queue in front of them. A worker
+ * takes its time, calls the next service if there is one, and answers. Like most programs it does not notice that its
+ * caller has given up, and does useless work. It passes deadlines down and marks up, in both lanes alike. A dead
+ * service is stuck, as dead services mostly are: it still accepts requests while its queue has room, and answers none.
+ */
 
 #include "caller.h"
 
@@ -30,7 +30,7 @@ enum service_fault {
 
 const char *service_fault_word(enum service_fault);
 const char *service_fault_sentence(enum service_fault);
-/* False: no such word. */
+/* False: no fault has this name. */
 bool service_fault_find(struct becalm_text word, enum service_fault *);
 
 struct service_plan {
@@ -61,14 +61,14 @@ struct service {
     uint32_t busy;
     uint64_t arrivals; /* ever */
     uint64_t good;     /* answers with 200 */
-    uint64_t useless;  /* of these: to nobody */
+    uint64_t useless;  /* of these, answers that no caller waited for any more */
 };
 
 /* Listens on a free port of loopback. 0, or BECALM_EIO with errno. */
 int service_open(struct service *, const struct service_plan *, struct loop *, struct caller *);
 void service_close(struct service *); /* one that was not opened, but zeroed, is left alone */
 void service_hurt(struct service *, enum service_fault);
-/* Requests that have arrived and are not done with, also those that nobody waits for. */
+/* Requests that have arrived and are not finished, also those that no caller waits for any more. */
 uint32_t service_holds(const struct service *);
 
 #endif

@@ -52,7 +52,7 @@ void storm_resume(struct storm *storm, uint32_t tick)
     storm->resumed = tick;
 }
 
-/* All of them: with a stop in between, what ended is no sign of anything. */
+/* Did all users call since then, without a pause? Calls that ended around a pause prove nothing. */
 static bool has_users_since(const struct storm *storm, uint32_t tick)
 {
     return storm->has_users && tick >= storm->resumed;

@@ -2,8 +2,8 @@
 #ifndef BECALM_DEMO_STORM_H
 #define BECALM_DEMO_STORM_H
 
-/* What the latest fault did to each lane, and whether it is itself again: told from the calls that ended while there
- * were users, and from nothing else. Time is in ticks. */
+/* The effect of the latest fault on each lane, and whether the lane has recovered. Only calls that ended while there
+ * were users count. Time is in ticks. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,9 +34,9 @@ enum storm_state {
 const char *storm_word(enum storm_state);
 
 struct storm_lane {
-    bool struck;        /* it was worse than STORM_BACK_PPM, since back was hurt */
+    bool struck;        /* since the fault began, success was below STORM_BACK_PPM */
     uint32_t success;   /* ppm, as last seen; STORM_UNKNOWN: no call ended */
-    uint32_t recovered; /* where the STORM_STEADY ticks begin from which on it is itself */
+    uint32_t recovered; /* the first of the STORM_STEADY good ticks after which the lane counts as recovered */
 };
 
 struct storm {

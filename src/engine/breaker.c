@@ -212,8 +212,8 @@ static becalm_ns state_ends_at(const struct becalm_breaker_policy *policy, const
 BECALM__OUTLINE static becalm_ns retest_publish(struct becalm_breaker *b, const struct becalm_breaker_policy *policy,
                                                 const struct becalm_moment *at, uint64_t word)
 {
-    /* acquire: if this was written for a later generation, the load in the loop sees that generation. Were it the
-     * other way round, a thread that overslept could put an old instant in the place of a new one. */
+    /* acquire: if this was written for a later generation, the load in the loop sees that generation. With the opposite
+     * order, a thread that was suspended could replace a new instant by an old one. */
     uint64_t seen = atomic_load_explicit(&b->retest, memory_order_acquire);
     while (!retest_is_of(seen, word)) {
         if (becalm__breaker_word_generation(becalm__breaker_word(b)) != becalm__breaker_word_generation(word)) {
@@ -418,7 +418,8 @@ static bool probe_take(struct becalm_breaker *b, const struct becalm_breaker_pol
     return becalm__breaker_admit_any(b, policy, at, word, permit);
 }
 
-/* The place of a probe that said nothing goes to the next. In its own generation only: later there is no such place. */
+/* A probe without a result gives its place to the next probe. Only in the probe's own generation: a later generation
+ * has counted its places anew. */
 static void probe_give(struct becalm_breaker *b, uint32_t generation)
 {
     uint64_t word = becalm__breaker_word(b);

@@ -13,8 +13,8 @@
  *   a clock      tokens: `word` is the instant at which the bucket is full again
  *   counts       concurrency: `word` counts calls and retries in progress; ratio, adaptive: the window itself
  *
- * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. The
- * window has the orders with which threads see each other's notes, as ratio and adaptive need. */
+ * Orders are relaxed throughout: no word here guards other memory, and a lost race only reads the word again. ratio and
+ * adaptive need threads to see the notes of all threads; window.c has the memory orders for that. */
 
 #define LINE         64u
 #define MILLION      UINT64_C(1000000)
@@ -80,7 +80,7 @@ static struct becalm_window_shape shape_of(const struct becalm_budget_policy *po
         shape.slices = slices_of(policy->window);
     }
     shape.lanes = policy->kind == BECALM_BUDGET_ADAPTIVE ? ENDED + 1 : RETRIED + 1;
-    shape.cells = cells < 1 ? 1 : (uint32_t)least(cells, BECALM_WINDOW_CELLS_MAX); /* they are only a hint */
+    shape.cells = cells < 1 ? 1 : (uint32_t)least(cells, BECALM_WINDOW_CELLS_MAX); /* only a hint */
     return shape;
 }
 
@@ -504,8 +504,9 @@ static bool window_allows(const struct becalm_budget *b, const struct becalm_bud
 }
 
 /* First counts the retry and then looks, and takes it back if that was one too many. Of several threads that do this at
- * once the last to count sees all the others: a race may refuse a retry that there was room for, but never overspends.
- * The plain look before it spares the writes, and the false refusals that they cause, when nothing is left anyway. */
+ * once, the last to count sees the counts of all: a race may refuse a retry that there was room for, but never
+ * overspends. The plain look before it spares the writes, and the false refusals that they cause, when nothing is left
+ * anyway. */
 static bool window_take(struct becalm_budget *b, const struct becalm_budget_policy *policy, becalm_ns now)
 {
     if (!window_allows(b, policy, now, 1)) {
@@ -784,7 +785,7 @@ uint64_t becalm_budget_left(const struct becalm_budget *b, const struct becalm_b
     case BECALM_BUDGET_RATIO:
     case BECALM_BUDGET_ADAPTIVE:
         return window_left(b, policy, now);
-    case BECALM_BUDGET_GRPC: /* what is above half, from thousandths to millionths */
+    case BECALM_BUDGET_GRPC: /* the tokens above half, from thousandths to millionths */
         return minus(2 * least(word, policy->max_tokens_milli), policy->max_tokens_milli) * 500;
     case BECALM_BUDGET_AWS:
         return least(word, policy->capacity) * MILLION / policy->retry_cost;

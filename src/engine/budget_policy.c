@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/budget.h>
 
-/* Checks a budget's policy. Only the fields of its kind are checked: the others have no meaning. */
+/* Checks a budget's policy. Only the fields of its kind are checked: all other fields have no meaning. */
 
 #define MILLION          1000000u
 #define REFILL_EVERY_MAX (24 * 3600 * BECALM_S)

@@ -75,7 +75,7 @@ static void epoch_count(struct epoch *e, becalm_ns now, becalm_ns took)
 }
 
 /* An epoch lasts as long as the level: of calls that begin together the quick ones are answered first, and say little
- * about the others. Where all are far quicker than that, a 16th of it is long enough. */
+ * about the slow ones. If all answers are far quicker than the level, a 16th of it is long enough. */
 static bool epoch_ended(const struct epoch *e, becalm_ns now)
 {
     becalm_ns age = ((step_of(now) - e->since) & SINCE_MASK) << SINCE_STEP;

@@ -17,9 +17,9 @@ static inline bool becalm__gate_waits(const struct becalm_gate *gate)
     return atomic_load_explicit(&gate->waiting, memory_order_relaxed) > 0;
 }
 
-/* One more call waits for news, outside of the queue. False: there is no gate, or the maximum waits already. If two
- * threads each find the last place taken by the other, the later one to give it back tries again, as in place_take() of
- * limit.c. */
+/* One more call waits for news, outside of the queue. False: there is no gate, or the maximum number of calls waits
+ * already. Two threads may each find the last place taken by the other thread; then the one that gives it back later
+ * tries again, as in place_take() of limit.c. */
 static inline bool becalm__gate_await(struct becalm_gate *gate, const struct becalm_gate_policy *policy)
 {
     if (gate == NULL) {

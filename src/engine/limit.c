@@ -16,7 +16,8 @@ enum {
     PACE_BITS = 20 /* of the pace word: ppm below, ticks of 2^20 ns above */
 };
 
-/* `places` has both counts, so that one add moves an attempt from the one to the other and an admission sees both. */
+/* `places` has both counts, so that one add moves an attempt from the first count to the second, and an admission sees
+ * both. */
 #define ONE_IN_FLIGHT UINT64_C(1)
 #define ONE_ANSWER    (UINT64_C(1) << 32)
 
@@ -264,7 +265,7 @@ bool becalm_limit_probe(struct becalm_limit *limit, const struct becalm_limit_po
     return slot_take(limit, policy, at, timeout, slot);
 }
 
-/* One that hung is over, and its slot, which was a slot more for the others, is gone with it. */
+/* An attempt that hung has ended. While it hung, the limit had one slot more; that slot goes with it. */
 BECALM__COLD static void hung_ends(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     uint64_t hung = atomic_load_explicit(&limit->hung, memory_order_relaxed);
@@ -283,7 +284,7 @@ static inline void flight_end(struct becalm_limit *limit, const struct becalm_sl
 
 void becalm_limit_sent(struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
 {
-    flight_end(limit, slot); /* it did not hang, then: it waited for its connection */
+    flight_end(limit, slot); /* the attempt did not hang: it waited for its connection */
     slot_send(slot, limit, becalm__in_flight_with(limit), now);
 }
 

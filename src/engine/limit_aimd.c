@@ -4,15 +4,15 @@
 
 /* The limit of a single caller: timeouts in a row cut it, successes widen it. Of `evidence` it uses the run alone.
  *
- * `well` is {units:63, answered:1}: what was in use before a series of cuts, and whether an attempt that was sent since
- * the last cut has succeeded. A cut after such a success begins a new series. The thread that has the right to cut
- * writes the units; others only add the bit. */
+ * `well` is {units:63, answered:1}: the units in use before a series of cuts, and whether an attempt that was sent
+ * since the last cut has succeeded. A cut after such a success begins a new series. The thread that has the right to
+ * cut writes the units; all other threads only set the bit. */
 #define ANSWERED  UINT64_C(1)
 #define WELL_BITS 1u
 /* Of the hung attempts in a service that went away, this share may finally probe whether it is back. */
 #define AWAY_PART 16
 
-#define SHARE_KNOWN 16 /* samples of what is usual: with fewer the share of timeouts is not known */
+#define SHARE_KNOWN 16 /* samples: with fewer the usual share of timeouts is not known */
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
@@ -63,9 +63,9 @@ static uint32_t run_move(struct becalm_limit *limit, enum becalm_evidence kind)
     return run;
 }
 
-/* A silence has ended: nothing was answered for a timeout, and then this attempt, which was sent after the last cut.
- * And it had begun abruptly: a service that gets too much to do is slower and slower first, so that the last successes
- * before are not quick ones. It was away, then, and is back. */
+/* A silence has ended: for a whole timeout no attempt was answered, and then this attempt, which was sent after the
+ * last cut. The silence also began abruptly: a service that becomes overloaded gets slower first, so its last successes
+ * are not quick. So this service was away and is back. */
 static bool ends_silence(const struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot)
 {
     becalm_ns ok_at = atomic_load_explicit(&limit->last_ok_at, memory_order_relaxed);
@@ -124,7 +124,7 @@ static void series_answer(struct becalm_limit *limit, const struct becalm_slot *
 }
 
 /* Before a cut: does it begin a series? The attempt that timed out knows how many were in flight when it was sent: when
- * the tail of a burst times out, the others are long gone. */
+ * the last attempts of a burst time out, the rest of the burst has long ended. */
 static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
@@ -247,9 +247,9 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_at_one(limit, policy, now);
 }
 
-/* Cuts that such timeouts led to are undone, as TCP undoes those of a retransmission that was not needed (RFC 3522):
- * the limit is what it was before any of them. `well` would be too low: an overdue attempt holds no slot, so that far
- * fewer slots seemed to be in use than there were. */
+/* Cuts that were caused by timeouts of overdue attempts are undone, as TCP undoes the cut after a retransmission that
+ * was not needed (RFC 3522): the limit is set to its value before all these cuts. `well` would be too low: an overdue
+ * attempt holds no slot, so that far fewer slots seemed to be in use than there were. */
 BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                                     const struct becalm_slot *slot)
 {

@@ -8,8 +8,8 @@
  * also has the checks that a success makes before it leaves a limit unchanged, inline for the hot path.
  *
  * Every word of the limit is read and written relaxed, except `places`: each stands alone and guards no other memory. A
- * thread that sees some of these words before the others judges on mixed evidence once; the next notes correct it, and
- * no mixture of values is out of range. */
+ * thread that sees only some of these words change judges on mixed evidence once; the next notes correct it, and no
+ * mixture of values is out of range. */
 
 #define BECALM__PACE_FULL      UINT32_C(1000000) /* of the pace word: every attempt is admitted */
 #define BECALM__OK_FRESH       BECALM_MS         /* last_ok_at is not written again for so long, ... */
@@ -59,7 +59,7 @@ static inline bool becalm__units_can_grow(const struct becalm_limit *limit, enum
 }
 
 /* The same for aimd, where the attempts in flight when this one was admitted count, too: when the last attempt of a
- * burst is answered, the others are gone, and yet the limit was used. */
+ * burst is answered, the rest of the burst has ended, and yet the limit was used. */
 static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const struct becalm_slot *slot, uint64_t max,
                                          uint64_t units)
 {
@@ -168,8 +168,8 @@ void becalm__slots_note(struct becalm_limit *, const struct becalm_limit_policy 
 void becalm__aimd_note(struct becalm_limit *, const struct becalm_limit_policy *, const struct becalm_moment *,
                        struct becalm_slot *, enum becalm_evidence);
 
-/* AIMD: did the service go away, so that what is sent there hangs? Timeouts in a row since the last success are enough
- * for a cut, and answers ended abruptly. */
+/* AIMD: did the service go away, so that attempts to it hang? Timeouts in a row since the last success are enough for a
+ * cut, and answers ended abruptly. */
 bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 
 /* An attempt that was noted as a timeout has succeeded after all: the timeout was too short for it. */

@@ -20,7 +20,7 @@ enum {
     ROW_HALVES_AT = 32, /* notes of a row */
     ROWS_APART = 2,     /* a quarter as many in flight, or fewer, tell how long an answer takes without a queue, */
     NATURAL_NOTES = 3,  /* and so many answers are enough */
-    USUAL_KNOWN = 4,    /* samples: with fewer it is not known what is usual, */
+    USUAL_KNOWN = 4,    /* samples: with fewer the usual latency is not known, */
     USUAL_SURE = 16     /* and with fewer than these nothing makes it longer */
 };
 
@@ -70,7 +70,7 @@ struct sample {
     uint64_t latency; /* us */
     uint32_t epoch;
     uint32_t row; /* of the table */
-    bool bad;     /* timed out, or beyond a quarter of its timeout and what is usual */
+    bool bad;     /* timed out, or took longer than a quarter of its timeout and than usual */
     bool late;    /* timed out or given up: it has no latency */
 };
 
@@ -305,7 +305,7 @@ static void halve_notes(struct becalm_limit *limit, const struct sample *s, cons
 {
     uint64_t reference = atomic_load_explicit(&limit->reference, memory_order_relaxed);
     if (j->answered > 0 && 2 * j->mean < reference) {
-        atomic_store_explicit(&limit->reference, 0, memory_order_relaxed); /* it is not slow any more */
+        atomic_store_explicit(&limit->reference, 0, memory_order_relaxed); /* the service is not slow any more */
     }
     atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
     latency_halve(limit, s->latency);
@@ -432,7 +432,7 @@ static void usual_note(struct becalm_limit *limit, const struct sample *s)
     }
 }
 
-/* Is a latency more than twice what is usual, in us? */
+/* Is a latency, in us, more than twice the usual one? */
 static bool is_unusual(const struct becalm_limit *limit, uint64_t latency)
 {
     const struct becalm__usual usual = becalm__usual(limit);
@@ -487,7 +487,7 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
     }
 }
 
-/* A success as all the others: weighing it would write nothing. A quick one moves last_ok_at with quick_at, so that
+/* A success like those before it: weighing it would change nothing. A quick one moves last_ok_at with quick_at, so that
  * this is not the older of the two. */
 static inline bool note_is_routine(const struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                    becalm_ns now, const struct becalm_slot *slot, enum becalm_evidence evidence)

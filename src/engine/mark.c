@@ -100,10 +100,10 @@ enum becalm_mark_kind becalm_mark_for(enum becalm_reason reason, const struct be
     case BECALM_WHY_LIMIT:
     case BECALM_WHY_ANSWERS:
     case BECALM_WHY_NO_CONNECTION:
-    case BECALM_WHY_NO_HOST: /* it waited here for the host: to ask again above would only make it wait again */
+    case BECALM_WHY_NO_HOST: /* the call waited here for the host: a retry of the layer above would only wait again */
     case BECALM_WHY_STOPPED: /* a lower layer said so already: the mark goes on travelling up */
         return overloaded ? BECALM_MARK_OVERLOADED : BECALM_MARK_SPENT;
-    case BECALM_WHY_SHED:        /* a gate that sheds one call now and then still wants the others retried */
+    case BECALM_WHY_SHED:        /* a gate that only sheds a call now and then wants the layer above to retry */
     case BECALM_WHY_RETRIES_OFF: /* nothing was spent here: the layer above is the one to retry */
         return overloaded ? BECALM_MARK_OVERLOADED : BECALM_MARK_NONE;
     case BECALM_WHY_OK:

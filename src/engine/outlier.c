@@ -255,8 +255,8 @@ static bool probe_due(const struct becalm_host *h, becalm_ns until, becalm_ns no
     return now >= until && (probing == 0 || now >= probing);
 }
 
-/* A result that comes now is taken as the probe's. It may be that of an attempt from before the ejection: the host has
- * told us how it is either way. */
+/* A result that comes now is taken as the probe's. It may be the result of an attempt from before the ejection: that
+ * also shows whether the host is well. */
 static bool probe_out(const struct becalm_host *h, becalm_ns until, becalm_ns now)
 {
     return now >= until && word_get(&h->probing) != 0;

@@ -9,11 +9,11 @@
 /* One worker's half of a gate: which of the waiting calls is next.
  *
  * Turns are start-time fair queueing (Goyal, Vin, Cheng 1996) with calls that all weigh the same. The gate has a turn,
- * and each flow the turn in which it is next; a flow that is served in turn t is next in t + 1, whichever worker
+ * and each flow the turn in which it is next; a flow that is served in turn t is next in t + 1, no matter which worker
  * served it, and a flow that comes after a pause is next in the present turn. A flow's turn and the number of its
  * waiting calls are one word. */
 
-enum { PUSHED = BECALM_FLOWS }; /* the line of those that had to make room: they count nowhere any more */
+enum { PUSHED = BECALM_FLOWS }; /* the line of calls that were dropped to make room: they count nowhere any more */
 
 #define FEW_WAIT   16u              /* so many calls of a caller may be unhurried at once */
 #define TURN_AHEAD 64u              /* a turn further ahead than this is left over from long ago */
@@ -40,7 +40,7 @@ static uint32_t turn_now(const struct becalm_gate *gate)
     return (uint32_t)atomic_load_explicit(&gate->turn, memory_order_relaxed);
 }
 
-/* The turn in which a flow is next. They count on beyond their 32 bits. */
+/* The turn in which a flow is next. Turns wrap at 32 bits. */
 static uint32_t turn_of(uint64_t word, uint32_t now)
 {
     uint32_t turn = (uint32_t)(word >> 32);
@@ -204,8 +204,8 @@ uint32_t becalm_queue_held(const struct becalm_queue *queue, const struct becalm
     return held;
 }
 
-/* Of these lines, as bits, the line of the flow with the most waiting calls over all workers, if that is more than so
- * many; of several the line whose first call has waited longest. BECALM_FLOWS: there is none. */
+/* Of these lines, as bits, the line of the flow with the most waiting calls over all workers, if that is more than the
+ * given number; of several lines the one whose first call has waited longest. BECALM_FLOWS: there is none. */
 static uint32_t longest_of(const struct becalm_queue *queue, uint64_t lines, uint32_t more_than)
 {
     uint32_t longest = BECALM_FLOWS;
@@ -227,8 +227,8 @@ static enum becalm_reason turned_away(const struct becalm_gate_policy *policy)
     return policy->caller ? BECALM_WHY_LIMIT : BECALM_WHY_SHED;
 }
 
-/* The queue is full, and this flow has less than its share: the latest call of a line that is longer by more than
- * one is dropped. If such a line is at another worker, only that worker can shorten it, so this call is admitted all
+/* The queue is full, and this flow has less than its share: the latest call of a line that is longer by more than one
+ * is dropped. If the longer line is at another worker, only that worker can shorten it, so this call is admitted all
  * the same. */
 static bool room_made(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t held)
 {
@@ -256,9 +256,9 @@ static bool may_enter(struct becalm_queue *queue, const struct becalm_gate_polic
     return waiting < room || room_made(queue, policy, held);
 }
 
-/* Counts one more in line. Of two that find the last place taken by each other, the later one to give it back sees it
- * free and tries again, as in place_take of limit.c. Where no call may wait nothing is counted, not even for an
- * instant: other threads would see a waiting call, and not try for a slot. */
+/* Counts one more call in line. Two threads may each find the last place taken by the other thread; then the one that
+ * gives it back later sees it free and tries again, as in place_take() of limit.c. Where no call may wait nothing is
+ * counted, not even for an instant: other threads would see a waiting call, and not try for a slot. */
 static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_policy *policy, uint32_t number,
                         uint32_t room)
 {
@@ -277,7 +277,8 @@ static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_pol
 }
 
 /* A caller that wrote no timeout would wait for an answer until its deadline, so its calls may wait in line for longer
- * than a second, too. Only a few of them: what gathers here is sent all at once when the service is back. */
+ * than a second, too. Only a few of them, because all calls that have gathered here are sent at once when the service
+ * is back. */
 static bool may_be_unhurried(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                              const struct becalm_ticket *ticket)
 {
@@ -330,9 +331,9 @@ bool becalm_queue_busy(const struct becalm_queue *queue)
     return queue->length > 0;
 }
 
-/* Whose turn it is. */
+/* The order of turns. */
 
-/* The line whose turn comes first; of several the one whose first call has waited longest. */
+/* The line whose turn comes first; of several lines the one whose first call has waited longest. */
 static uint32_t line_next(const struct becalm_queue *queue)
 {
     uint32_t now = turn_now(queue->gate);
@@ -374,7 +375,7 @@ static uint32_t others_before(const struct becalm_queue *queue, uint32_t number,
     return count;
 }
 
-/* Do the other workers use the slots that are left to them? A worker that stands still must not hold up the gate. */
+/* Do other workers use the slots that this worker leaves to them? A worker that is stuck must not hold up the gate. */
 static bool others_move(struct becalm_queue *queue, becalm_ns now)
 {
     uint64_t others = atomic_load_explicit(&queue->gate->served, memory_order_relaxed) - queue->served;
@@ -425,8 +426,9 @@ static void drop_note(struct becalm_line *line, uint64_t interval)
     line->interval = interval > line->interval ? interval : line->interval;
 }
 
-/* Which call CoDel drops: of the clients that brought no less than the average, and whose first call has waited too
- * long, the first call of the one with the longest line; among equals the one that waited longest. NULL: none. */
+/* Which call CoDel drops: only clients count that have sent at least the average number of calls, and whose first call
+ * has waited too long. The first call of the longest of their lines is dropped; of equal lines the call that has waited
+ * longest. NULL: none. */
 static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                         becalm_ns now)
 {
@@ -449,7 +451,7 @@ static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const 
 }
 
 /* A queue exists to absorb short bursts: CoDel acts only on a queue that has been non-empty for an interval, and is not
- * short. It counts over all clients, but a client with fewer calls than the others is not the cause. */
+ * short. The queue is that of all clients, but a client with fewer calls than average is not the cause. */
 static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                          becalm_ns now, const struct becalm_ticket *ticket)
 {
@@ -461,7 +463,7 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
     }
     struct becalm_ticket *dropped = loudest_of(queue, policy, now);
     if (dropped != NULL && dropped->patient) {
-        return NULL; /* it waited for a host that restarts, and its line with it */
+        return NULL; /* the call waited for a host that restarts, and so did its line */
     }
     if (dropped != NULL) {
         drop_note(&queue->line[dropped->line], now / policy->interval);

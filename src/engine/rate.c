@@ -159,7 +159,7 @@ static void fill_set(struct becalm_rate *rate, becalm_ns now, uint64_t fill)
      * relaxed. */
     uint64_t was = atomic_exchange_explicit(&rate->fill, fill, memory_order_relaxed);
     if (was == 0 || was == fill) {
-        return; /* it was off: the bucket is full */
+        return; /* the rate limit was off: the bucket is full */
     }
     uint64_t full_at = atomic_load_explicit(&rate->full_at, memory_order_relaxed);
     while (full_at > now) { /* else it is full, and stays so */
@@ -229,8 +229,8 @@ static void note_throttled(struct becalm_rate *rate, becalm_ns now)
     if (now > atomic_load_explicit(&rate->throttled_at, memory_order_relaxed)) {
         atomic_store_explicit(&rate->throttled_at, now, memory_order_relaxed);
     }
-    /* Release, and acquire below: a thread that sees the new w_max sees its instant too. The other way round CUBIC
-     * would climb from the new w_max for as long as the old one has stood. */
+    /* Release, and acquire below: a thread that sees the new w_max sees its instant too. With the opposite order CUBIC
+     * would compute with the new w_max and the instant of the old one. */
     atomic_store_explicit(&rate->last_max, max, memory_order_release);
     fill_set(rate, now, fill_of(max * 7 / 10, measured));
 }
@@ -264,7 +264,7 @@ void becalm_rate_note(struct becalm_rate *rate, becalm_ns now, const struct beca
         return;
     case BECALM_OUTCOME_TIMED_OUT:
     case BECALM_OUTCOME_CANCELLED:
-        measure(rate, now); /* it was sent, and no answer says whether that was too much */
+        measure(rate, now); /* the attempt was sent, and no answer says whether the rate was too high */
         return;
     case BECALM_OUTCOME_REFUSED:
     case BECALM_OUTCOME_TLS:

@@ -50,7 +50,8 @@ static uint32_t bucket_middle(uint32_t bucket)
 /* ---- generations ---- */
 
 /* turn = {number of the present span, 2 bits}. While one of the bits is set, the thread that turned the sketch is
- * emptying that generation. No thread waits for that: others drop their notes, and read the other generation. */
+ * emptying that generation. No thread waits for that: meanwhile all other threads drop their notes, and read the
+ * generation that is not being emptied. */
 #define EMPTYING_ONE  UINT64_C(1) /* the present generation */
 #define EMPTYING_BOTH UINT64_C(2) /* and the one before */
 #define TURN_BITS     2u

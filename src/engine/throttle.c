@@ -99,7 +99,7 @@ static uint32_t chance_of(uint64_t requests, uint64_t accepts, uint32_t k_milli)
 static uint32_t chance_now(const struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy,
                            const struct becalm_window_sums *sums)
 {
-    uint64_t waiting = atomic_load_explicit(&throttle->waiting, memory_order_relaxed); /* a statistic, as the others */
+    uint64_t waiting = atomic_load_explicit(&throttle->waiting, memory_order_relaxed); /* relaxed: only a statistic */
     uint64_t requests = sums->lane[LANE_REQUESTS];
     return chance_of(requests > waiting ? requests - waiting : 0, sums->lane[LANE_ACCEPTS], policy->k_milli);
 }
@@ -152,8 +152,9 @@ bool becalm_throttle_admit(struct becalm_throttle *throttle, const struct becalm
         becalm_window_note(throttle->window, at, 1u << LANE_REQUESTS);
         return true;
     }
-    /* The call itself is no evidence yet. Counted before the look, a call that comes alone after a quiet window would
-     * be turned away every other time: (1 - 0) / (1 + 1). It is counted whether or not the draw lets it pass. */
+    /* The call itself is no evidence yet. If it were counted before the sums are read, a single call after a quiet
+     * window would be refused every other time: (1 - 0) / (1 + 1). It is counted whether or not the draw lets it pass.
+     */
     struct becalm_window_sums sums;
     becalm_window_read(throttle->window, at->now, &sums);
     uint32_t chance = chance_now(throttle, policy, &sums);

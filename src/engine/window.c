@@ -125,7 +125,7 @@ static inline uint64_t spread(unsigned slot)
 static inline uint64_t marked_load(const struct becalm_window *w)
 {
     return atomic_load_explicit(&becalm__window_ring(w)->marked,
-                                memory_order_relaxed); /* a count; it guards no other memory */
+                                memory_order_relaxed); /* relaxed: a count guards no other memory */
 }
 
 /* Relaxed: the order of these two against a slot's exchange comes from the exchange, which is a release after the one
@@ -210,7 +210,7 @@ static void count_amend(struct becalm_window *w, uint64_t note, unsigned lanes)
         return;
     }
     if ((note & UNWRITTEN) != 0) {
-        /* There is no slot that is this note's alone: two such notes have the same number. */
+        /* This note has no slot to itself: another note has the same number. */
         count_write(w, lanes | 1);
         return;
     }
@@ -362,7 +362,7 @@ static uint64_t time_sum(const struct becalm_window *w, becalm_ns now, unsigned 
         const _Atomic(uint64_t) *end = at + (size_t)slices * lanes;
         for (; at < end; at += lanes) {
             uint64_t word = atomic_load_explicit(at, BECALM__WINDOW_ORDER);
-            sum += word >= oldest ? word & count : 0; /* not below: also what is ahead of this thread's clock */
+            sum += word >= oldest ? word & count : 0; /* `>=`: slices ahead of this thread's clock count, too */
         }
     }
     return sum;

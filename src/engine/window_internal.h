@@ -88,7 +88,7 @@ void becalm__window_turn(struct becalm_window *, _Atomic(uint64_t) *at, uint64_t
 static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t) *at, uint64_t first)
 {
     uint64_t word = atomic_fetch_add_explicit(at, 1, BECALM__WINDOW_ORDER);
-    if (word - first >= becalm__window_most(w)) { /* what is below `first` wraps, and is far above */
+    if (word - first >= becalm__window_most(w)) { /* a word below `first` wraps around, and is far above the bound */
         becalm__window_turn(w, at, word + 1, first);
     }
 }
@@ -98,7 +98,7 @@ static inline void becalm__window_add(struct becalm_window *w, _Atomic(uint64_t)
 static inline void becalm__window_note_one(struct becalm_window *w, const struct becalm_moment *at, unsigned lane)
 {
     uint64_t hint = atomic_load_explicit(&w->hint, memory_order_relaxed);
-    if (becalm__place_holds(w, hint, at->now)) { /* never of a COUNT window, whose slices have no width */
+    if (becalm__place_holds(w, hint, at->now)) { /* never true for a COUNT window, whose slices have no width */
         uint64_t first = becalm__window_first(w, becalm__place_slice(hint));
         becalm__window_add(w, becalm__window_row(w, hint, at->cell) + lane, first);
     } else if (lane != 0 || !becalm__window_settled(w)) {

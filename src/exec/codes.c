@@ -26,7 +26,7 @@ void codes_remove(struct codes *codes, int code)
     codes->bit[code / 64] &= ~(UINT64_C(1) << code % 64);
 }
 
-/* A number up to CODE_MAX, and what follows it; NULL if there is none. */
+/* Reads a number up to CODE_MAX. Returns the text after it, or NULL if there is no number. */
 static const char *number(const char *text, int *out)
 {
     const char *at = text;
@@ -46,7 +46,7 @@ static bool is_word(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* One member of the list. Returns what follows it, or NULL. */
+/* Reads one member of the list. Returns the text after it, or NULL. */
 static const char *member(struct codes *codes, const char *text)
 {
     size_t length = strcspn(text, ",");

@@ -16,8 +16,8 @@ static bool is_ours_alone(const struct stat *status)
     return status->st_uid == geteuid() && (status->st_mode & 077) == 0;
 }
 
-/* All of its group may make and replace files, and other users can do nothing. With the sticky bit they could not
- * replace each other's. */
+/* All members of its group may make and replace files, and other users can do nothing. With the sticky bit members
+ * could not replace files of other members. */
 static bool is_of_a_group(const struct stat *status)
 {
     return (status->st_uid == 0 || status->st_uid == geteuid()) && (status->st_mode & 01077) == 070;

@@ -2,9 +2,9 @@
 #ifndef BECALM_EXEC_DIRECTORY_H
 #define BECALM_EXEC_DIRECTORY_H
 
-/* Where processes share files that need not outlive the machine's boot. By default one user's processes share theirs,
- * and all look in the same places in the same order, so that cron and a shell have one budget and not two. Users who
- * want to share with each other name a directory of a group. */
+/* The directory of files that processes share and that need not survive a reboot. By default the processes of one user
+ * share it. All of them search the same places in the same order, so that cron and a shell have one budget and not two.
+ * Several users share a directory of a group by naming it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ bool directory_default(char path[DIRECTORY_PATH_MAX], uid_t user, const char *ru
  * of a group (mode 2770). NULL: the default one, made if it is not there, and this user's alone. False, and why not. */
 bool directory_open(struct directory *, const char *named, char *why, size_t size);
 
-/* The same for who only looks: makes none. */
+/* The same for a reader: makes no directory. */
 bool directory_find(struct directory *, const char *named, char *why, size_t size);
 
 /* One that is not open is fine: its fd is -1. */

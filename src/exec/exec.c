@@ -20,19 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINGER       (200 * BECALM_MS) /* for the output of what the command left running: >(tee log) needs a moment */
-#define LONGEST_POLL 1000000           /* ms; a wake-up too many now and then does no harm */
+#define LINGER (200 * BECALM_MS) /* for the output of background processes of the command: >(tee log) needs a moment \
+                                  */
+#define LONGEST_POLL 1000000     /* ms; a wake-up too many now and then does no harm */
 
 enum { VARIABLE_ATTEMPT, VARIABLE_DEADLINE, VARIABLE_KEY, VARIABLES }; /* the key last: it may be left as it is */
 
 #define KEY_NAME "BECALM_IDEMPOTENCY_KEY"
 
-/* What the attempt in flight is doing. */
+/* The stage of the attempt in flight. */
 enum stage {
     STAGE_NONE,
     STAGE_RUNNING,
-    STAGE_KILLING, /* its time is up: TERM was sent, or KILL */
-    STAGE_LEAVING  /* we were told to end: the signal was passed on; KILL follows only if that was asked for */
+    STAGE_KILLING, /* its time is over: TERM was sent, or KILL */
+    STAGE_LEAVING  /* becalm itself got a signal and has passed it on; KILL follows only if --kill-after was given */
 };
 
 struct driver {
@@ -83,8 +84,8 @@ static void policy_follow(struct driver *driver, const struct shared *shared)
     }
 }
 
-/* What is shared stays as it is until shared_release(). A file that is damaged while the call goes on: no more retries.
- * Returns those. */
+/* Holds the shared files until shared_release(). If a file is damaged during the call, there are no more retries.
+ * Returns the damaged ones, as bits. */
 static uint32_t shared_begin(struct driver *driver, becalm_ns now)
 {
     const struct exec_options *options = driver->options;
@@ -156,7 +157,7 @@ static void step(struct driver *driver, enum becalm_event_kind kind, const struc
 
 /* ---- how an attempt ended, in the engine's words ---- */
 
-/* Is this failure worth a retry? By its code or by a pattern, whichever was asked for; by either if both were. */
+/* Is this failure retried? By its code or by a pattern, as the options say; by either one if both were given. */
 static bool is_listed(const struct driver *driver, int code)
 {
     const struct exec_options *options = driver->options;
@@ -183,7 +184,7 @@ static struct becalm_outcome outcome_of(const struct driver *driver, int code, b
     if (!timed_out && codes_has(&driver->options->success, code) && !found[PATTERN_FAIL_IF]) {
         return outcome;
     }
-    /* What the engine calls broken may be tried as often as the policy says. */
+    /* To the engine a failure is "broken": it may be retried as often as the policy says. */
     outcome.kind = timed_out ? BECALM_OUTCOME_TIMED_OUT : BECALM_OUTCOME_BROKEN;
     outcome.listed = is_listed(driver, code) ? BECALM_LISTED_YES : BECALM_LISTED_NO;
     outcome.stop = found[PATTERN_STOP_IF];
@@ -199,8 +200,7 @@ static int start_code(int error, bool forked)
     return error == ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
 }
 
-/* A command that could not be started was never sent. No process for it is a state that passes; no such file is none.
- */
+/* A command that could not be started was never sent. A lack of processes passes; a missing file does not. */
 static void start_failed(struct driver *driver, int error, bool forked)
 {
     int code = start_code(error, forked);
@@ -536,7 +536,8 @@ static bool host_open(struct driver *driver)
     driver->seed = entropy_seed();
     driver->change[VARIABLE_ATTEMPT].name = "BECALM_ATTEMPT";
     driver->change[VARIABLE_DEADLINE].name = "BECALM_DEADLINE_MS";
-    /* One that is there is of a becalm exec around this one, whose attempts must not differ in it. */
+    /* A key in the environment comes from a becalm exec around this one. It must be the same for all attempts of that
+     * call. */
     const char *key = getenv(KEY_NAME);
     if (key == NULL || key[0] == '\0') {
         driver->change[VARIABLE_KEY].name = KEY_NAME;
@@ -570,7 +571,7 @@ static void host_close(struct driver *driver)
         }
     }
     sigset_t after = driver->before;
-    sigaddset(&after, SIGPIPE); /* one from a pipe whose reader had gone may be pending, and would kill us now */
+    sigaddset(&after, SIGPIPE); /* a SIGPIPE from a pipe without a reader may be pending, and would kill us now */
     (void)sigprocmask(SIG_SETMASK, &after, NULL);
 }
 

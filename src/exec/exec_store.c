@@ -103,7 +103,7 @@ static void ask(struct exec_store *store)
         if (!store->asked) {
             redis_lose(store->redis, "closed");
         }
-    } else { /* it has nothing to say, or waits for an answer to a process that is gone */
+    } else { /* the lease has nothing to report, or waits for the answer to a process that is gone */
         store->due_at = becalm_lease_ask_at(lease_of(store));
         lock_give(store);
     }
@@ -125,10 +125,10 @@ static void connection_up(struct redis_user *user)
     }
 }
 
-/* It was our turn to ask, and no store can be reached: the instance lives on its own share at once. */
+/* It was this process's turn to ask, and the store can't be reached: the instance lives on its own share at once. */
 static void connection_lost(struct exec_store *store)
 {
-    struct becalm_lease_request goodbye; /* it is not sent: the rest of the lease is spent or lost */
+    struct becalm_lease_request goodbye; /* the goodbye is not sent: the rest of the lease is spent or lost */
     struct becalm_moment at = moment(store);
     if (store->held) {
         (void)becalm_lease_lost(lease_of(store), &store->shared->lease, &at, &goodbye);
@@ -240,7 +240,7 @@ void exec_store_close(struct exec_store *store)
     lock_give(store);
     redis_free(store->redis);
     lookup_clear(&store->lookup);
-    loop_turn(&store->loop, false); /* what was buried */
+    loop_turn(&store->loop, false); /* frees the buried sources */
     loop_close(&store->loop);
     free(store);
 }

@@ -85,7 +85,7 @@ void input_poll(const struct input *input, struct pollfd fds[2])
     }
 }
 
-/* Room for one more piece. Beyond the cap, what is kept is given up: everything in it has been sent. */
+/* Room for one more piece. Beyond the cap, the kept bytes are dropped: all of them have been sent. */
 static bool room_make(struct input *input)
 {
     if (input->over) {

@@ -2,9 +2,9 @@
 #ifndef BECALM_EXEC_INPUT_H
 #define BECALM_EXEC_INPUT_H
 
-/* Standard input for every attempt anew. What can be rewound (a file) or is the same each time (a terminal, /dev/null)
- * is handed on as it is. The bytes of a pipe or socket are kept as the command takes them, up to a cap, and replayed;
- * beyond the cap they only pass through, and the call can't be retried any more. */
+/* Gives every attempt the same standard input. A file is rewound; a terminal or /dev/null is passed on as it is. The
+ * bytes of a pipe or socket are kept as the command takes them, up to a cap, and replayed; beyond the cap they only
+ * pass through, and the call can't be retried any more. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct input {
     int source;    /* where it comes from; for INPUT_AS_IT_IS also /dev/null */
     off_t start;   /* INPUT_REWOUND: where the file stood at first */
     int pipe;      /* INPUT_KEPT: the end that we write to, while an attempt runs; else -1 */
-    char *kept;    /* what has been read so far, or what is on its way if `over` */
+    char *kept;    /* the bytes read so far; if `over`, only the bytes that are not sent yet */
     size_t length; /* bytes in it */
     size_t room;   /* bytes that fit */
     size_t sent;   /* of `length`, in this attempt */
@@ -31,11 +31,11 @@ struct input {
 void input_open(struct input *, int source, size_t max);
 void input_close(struct input *);
 
-/* An attempt begins: *fd is what it gets, to be closed by input_started() after the fork. False, with errno. */
+/* An attempt begins: *fd is its standard input, to be closed by input_started() after the fork. False, with errno. */
 bool input_begin(struct input *, int *fd);
 void input_started(struct input *, int fd);
 
-/* What to wait for, in two places; -1 in both if there is nothing to do. */
+/* The descriptors to poll, in two places; -1 in both if there is nothing to do. */
 void input_poll(const struct input *, struct pollfd fds[2]);
 void input_move(struct input *, const struct pollfd fds[2]);
 

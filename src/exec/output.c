@@ -115,7 +115,7 @@ void output_poll(const struct output *output, struct pollfd fds[2])
     for (int i = 0; i < 2; i++) {
         const struct output_stream *stream = &output->stream[i];
         fds[i] = (struct pollfd){.fd = stream->pipe, .events = POLLIN};
-        if (stream->sent < stream->length) { /* what was read goes out before more is read */
+        if (stream->sent < stream->length) { /* bytes that were read are written before more is read */
             fds[i] = (struct pollfd){.fd = i + 1, .events = POLLOUT};
         }
     }
@@ -142,8 +142,7 @@ static bool keep(struct output *output, int index, const char *bytes, size_t len
     return true;
 }
 
-/* A write failed. That a reader has gone is no failure; that a disk is full is one, since what is lost would be missed.
- */
+/* A write failed. It is no failure if the reader has gone. It is one if a disk is full, because output is lost. */
 static void note_error(struct output *output, int error)
 {
     if (error != EPIPE && output->error == 0) {
@@ -151,7 +150,7 @@ static void note_error(struct output *output, int error)
     }
 }
 
-/* Turns to the next piece of what was kept, if the one before is through. False: there is none. */
+/* Goes on to the next kept piece, if the one before is written. False: there is none. */
 static bool kept_turn(struct output *output, bool last)
 {
     uint32_t head;
@@ -164,7 +163,7 @@ static bool kept_turn(struct output *output, bool last)
     return output->left > 0;
 }
 
-/* Writes of the piece what can be written at once. Where nothing can, it falls on the floor. */
+/* Writes as much of the piece as is possible without waiting. If the write fails, the piece is dropped. */
 static void kept_write(struct output *output)
 {
     ssize_t put = write(output->to, output->kept + output->next, output->left);
@@ -197,7 +196,7 @@ bool output_settle(struct output *output, bool last, int patience)
 
 /* ---- one attempt ---- */
 
-/* Too much to keep: from here on this attempt is shown. What was kept of it goes first, as fast as it is read. */
+/* Too much to keep: from here on this attempt is shown. The kept bytes go first, as fast as the reader takes them. */
 static void deliver(struct output *output)
 {
     output->delivered = true;

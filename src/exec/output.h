@@ -2,9 +2,9 @@
 #ifndef BECALM_EXEC_OUTPUT_H
 #define BECALM_EXEC_OUTPUT_H
 
-/* What attempts print. By default the command has our own standard output and error, and nothing is in between; pipes
- * are needed only where something is to be kept back or searched for a pattern. What is kept back is bounded: an
- * attempt that prints more is shown from then on as it prints, and, having been shown, is not retried. */
+/* The output of attempts. By default the command has our own standard output and error, with nothing in between; pipes
+ * are needed only to hold output back or to search it for a pattern. The amount that is held back is bounded: if an
+ * attempt prints more, its output is shown from then on, and the attempt is not retried. */
 
 #include "pattern.h"
 
@@ -14,8 +14,9 @@
 
 enum output_show {
     OUTPUT_ALL,  /* of every attempt, as it comes */
-    OUTPUT_ONCE, /* standard output of the last attempt alone; that of the others goes to standard error, as retry(1) */
-    OUTPUT_LAST  /* nothing of any attempt but the last */
+    OUTPUT_ONCE, /* only the last attempt writes to standard output; earlier attempts go to standard error, as with
+                    retry(1) */
+    OUTPUT_LAST  /* only the output of the last attempt */
 };
 
 /* One of the command's two streams. */
@@ -23,9 +24,9 @@ struct output_stream {
     int pipe;     /* where we read; -1: closed, or none */
     bool through; /* shown as it comes */
     char piece[4096];
-    size_t length; /* of `piece`, what was read and is on its way */
+    size_t length; /* bytes in `piece` that were read */
     size_t sent;
-    size_t owed; /* once the command has ended: what it left in the pipe, and is not read yet */
+    size_t owed; /* once the command has ended: its bytes that are still in the pipe */
     struct matcher matcher;
 };
 
@@ -34,43 +35,44 @@ struct output {
     const struct patterns *patterns;
     size_t max;                     /* keep back no more than this */
     bool joined;                    /* both streams go to one place and are treated alike: the first carries both */
-    int interrupt;                  /* when there is something to read here, writing what was kept stops */
+    int interrupt;                  /* when this descriptor is readable, writing the kept bytes stops */
     struct output_stream stream[2]; /* standard output, standard error */
     char *kept;                     /* pieces in the order in which they came: {length:31, stream:1}, bytes */
     size_t length;
     size_t room;
-    size_t next;    /* in `kept`, what is to be written next */
-    size_t left;    /* of the piece that begins there; 0: none is on its way */
+    size_t next;    /* offset in `kept` of the bytes to be written next */
+    size_t left;    /* bytes left of the piece that begins there; 0: none is being written */
     int to;         /* where it goes */
-    int error;      /* why output could not be written; 0: it could, or its reader had gone, which is no failure */
-    bool delivered; /* more than the cap: this attempt is shown, and can't be taken back */
+    int error;      /* the errno of a failed write; 0: none failed, or the reader had gone, which is no failure */
+    bool delivered; /* the output exceeded the cap: it is shown, and the attempt can't be retried */
     bool found[PATTERN_USES];
 };
 
 void output_open(struct output *, enum output_show, const struct patterns *, size_t max, int interrupt);
 void output_close(struct output *);
 
-/* An attempt begins: fd[0] and fd[1] are what it gets, to be closed by output_started() after the fork. False, with
- * errno. */
+/* An attempt begins: fd[0] and fd[1] are its standard output and error, to be closed by output_started() after the
+ * fork. False, with errno. */
 bool output_begin(struct output *, int fd[2]);
 void output_started(struct output *, const int fd[2]);
 
-/* What to wait for, in two places. */
+/* The descriptors to poll, in two places. */
 void output_poll(const struct output *, struct pollfd fds[2]);
 void output_move(struct output *, const struct pollfd fds[2]);
 
-/* The command has ended: all that it printed is in the pipes by now, and behind it may come what others print who have
- * them open still. */
+/* The command has ended: its output is in the pipes by now. Output of background processes that still have the pipes
+ * open may follow. */
 void output_ended(struct output *);
 
-/* Has everything been taken that the command itself printed, and, while there is `patience`, that of the others too? */
+/* Has all output of the command itself been read, and, while there is `patience`, that of its background processes,
+ * too? */
 bool output_done(const struct output *, bool patience);
 
 /* The attempt is over: listens no longer. */
 void output_end(struct output *);
 
-/* What becomes of the bytes that were kept back, now that it is known whether this was the last attempt. False:
- * interrupted, or the reader took nothing for `patience` milliseconds; -1: for ever. */
+/* Writes or drops the bytes that were held back, now that it is known whether this was the last attempt. False:
+ * interrupted, or the reader took nothing for `patience` milliseconds; -1: wait for ever. */
 bool output_settle(struct output *, bool last, int patience);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Another language's letters may take several bytes, and then `.` would not match a byte that is part of none. Returns
- * what locale_leave() needs. */
+/* In another locale letters may take several bytes, and then `.` would not match a byte that belongs to no letter.
+ * Returns the value for locale_leave(). */
 static locale_t locale_enter(const struct patterns *patterns)
 {
     return patterns->bytes == (locale_t)0 ? (locale_t)0 : uselocale(patterns->bytes);
@@ -87,7 +87,7 @@ static void line_end(struct matcher *matcher, const struct patterns *patterns, b
     matcher_begin(matcher);
 }
 
-/* There is no more room for this line. Its later half stays, so that what lies across the cut is found too. */
+/* There is no more room for this line. Its later half stays, so that a match across the cut is found, too. */
 static void line_cut(struct matcher *matcher, const struct patterns *patterns, bool *found)
 {
     ask(matcher, patterns, false, found);
@@ -107,7 +107,7 @@ void matcher_feed(struct matcher *matcher, const struct patterns *patterns, cons
         if (matcher->length == PATTERN_LINE_MAX) {
             line_cut(matcher, patterns, found);
         }
-        matcher->line[matcher->length++] = bytes[i] == '\0' ? ' ' : bytes[i]; /* a NUL would end what regexec sees */
+        matcher->line[matcher->length++] = bytes[i] == '\0' ? ' ' : bytes[i]; /* a NUL would end the line for regexec */
     }
 }
 

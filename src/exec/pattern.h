@@ -2,8 +2,8 @@
 #ifndef BECALM_EXEC_PATTERN_H
 #define BECALM_EXEC_PATTERN_H
 
-/* Patterns in what a command prints: POSIX extended regular expressions, asked of one line at a time, byte by byte:
- * what a command prints may be in any encoding, or in none. */
+/* Patterns for a command's output: POSIX extended regular expressions, matched against one line at a time, byte by
+ * byte, because output may be in any encoding, or in none. */
 
 #include <locale.h>
 #include <regex.h>
@@ -12,7 +12,7 @@
 
 #define PATTERN_LINE_MAX 4096 /* a longer line is asked in pieces of this size, which overlap by half */
 
-/* What a pattern is for. */
+/* The use of a pattern. */
 enum pattern_use {
     PATTERN_RETRY_IF, /* a failure with it is worth a retry */
     PATTERN_FAIL_IF,  /* an attempt that prints it has failed, with any exit code */
@@ -26,7 +26,7 @@ struct patterns {
     locale_t bytes; /* the locale "C", once one is set */
 };
 
-/* Compiles one. False: it is none, and `why` says what is wrong with it. */
+/* Compiles a pattern. False: it is invalid, and `why` has the error. */
 bool patterns_set(struct patterns *, enum pattern_use, const char *text, char *why, size_t size);
 bool patterns_any(const struct patterns *);
 void patterns_free(struct patterns *);
@@ -41,7 +41,7 @@ struct matcher {
 /* A new attempt. */
 void matcher_begin(struct matcher *);
 
-/* What was printed, and its end, which may lack a newline. found[use] becomes true when a line fits. */
+/* Takes output, and its end, which may lack a newline. found[use] becomes true when a line matches. */
 void matcher_feed(struct matcher *, const struct patterns *, const char *bytes, size_t length, bool *found);
 void matcher_end(struct matcher *, const struct patterns *, bool *found);
 

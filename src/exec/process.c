@@ -33,7 +33,7 @@ static void become(const struct process_plan *plan)
 {
     int keep[3];
     (void)setpgid(0, 0);
-    /* Copies first: standard input may be planned to become what is standard output now. */
+    /* Copies first: the new standard input may be the present standard output. */
     for (int i = 0; i < 3; i++) {
         keep[i] = fcntl(plan->fd[i], F_DUPFD_CLOEXEC, 3);
         if (keep[i] < 0) {

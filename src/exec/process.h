@@ -17,7 +17,7 @@ struct process_variable {
 
 struct process_plan {
     char *const *argv;                     /* ends with NULL */
-    int fd[3];                             /* what it gets as standard input, output and error */
+    int fd[3];                             /* its standard input, output and error */
     const sigset_t *mask;                  /* its signal mask */
     const struct process_variable *change; /* of its environment; ends with a NULL name */
 };
@@ -27,7 +27,7 @@ struct process {
     pid_t pid; /* and the number of its group; 0: none */
     bool ended;
     int code;    /* once ended, as a shell sees it: the exit code, or 128 plus the signal */
-    int signal;  /* once ended: what killed it; 0: nothing did */
+    int signal;  /* once ended: the signal that killed it; 0: none */
     int stopped; /* the signal that stopped it, until terminal.c has dealt with it; 0: it is not stopped */
 };
 

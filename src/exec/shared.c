@@ -83,8 +83,8 @@ static bool is_in_place(const struct shared *shared, const struct stat *ours)
            named.st_ino == ours->st_ino && named.st_dev == ours->st_dev;
 }
 
-/* What is wrong with the file that we have in use; NULL: nothing. Touching memory whose file was cut short would kill
- * us, so that is asked first. */
+/* The damage of the file that is in use; NULL: none. Touching mapped memory whose file was truncated would kill us, so
+ * the size is checked first. */
 static const char *damage_of(const struct shared *shared, const struct stat *ours, becalm_ns now)
 {
     if (ours->st_size < (off_t)shared->bytes) {

@@ -4,9 +4,10 @@
 
 /* A budget, a breaker or a lease that processes share: the engine's own object in a small file that each of them maps.
  * It is lock-free, so a process that is killed in the middle of anything leaves it usable. A lock of the directory
- * guards only which file it is: held by all at once while they use it, and by one alone to put a new file in the place
- * of none, of one from before the last boot or of an older version, or of one that was made for other numbers. So
- * no process spends from a file that has been replaced. The kernel frees the lock of a process that dies.
+ * guards only the choice of the file. All processes hold it together while they use the file. One process alone holds
+ * it to put a new file in place: if there is none, or if the old one is from before the last boot, of an older version,
+ * or made for other numbers. So no process spends from a file that has been replaced. The kernel frees the lock of a
+ * process that dies.
  *
  * The file is never trusted: it must be a plain file of ours alone, or of the directory's group, of the right size,
  * with a head that we know and an object that the engine finds sound. Anything else is left as it is, and said. */
@@ -22,7 +23,7 @@
 #define SHARED_PATH_MAX (DIRECTORY_PATH_MAX + SHARED_FILE_MAX)
 #define SHARED_HEAD     256u /* bytes of the file before the object */
 
-/* What to share: `name` and one of the three policies. */
+/* The object to share: `name` and one of the three policies. */
 struct shared_want {
     const char *name; /* 1 to SHARED_NAME_MAX bytes */
     const struct becalm_budget_policy *budget;
@@ -32,12 +33,12 @@ struct shared_want {
 
 enum shared_news {
     SHARED_FOUND,
-    SHARED_MADE,    /* there was none, or it was from before the last boot */
-    SHARED_RENEWED, /* it was of an older version of becalm, whose objects are others; it was made anew */
-    SHARED_CHANGED  /* it was made for other numbers; its fill or state was kept */
+    SHARED_MADE,    /* there was no file, or it was from before the last boot */
+    SHARED_RENEWED, /* the file was of an older version of becalm, with another format; it was made anew */
+    SHARED_CHANGED  /* the file was made for other numbers; its fill or state was kept */
 };
 
-/* One that is open. Zeroed: none. It must not move. */
+/* An open shared file. Zeroed: none. The struct must not move. */
 struct shared {
     struct shared_want want; /* its policies are those below */
     /* In force: other processes may come with other numbers, and the latest count. */
@@ -59,23 +60,24 @@ struct shared {
 int shared_open(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
                 size_t size);
 
-/* For who only looks: the same of a file that is there, but makes and changes nothing; the numbers of the policy do not
- * matter. BECALM_EIO and why: it can't be used, or would begin anew. */
+/* For a reader: opens an existing file, and makes and changes nothing; the numbers of the policy do not matter.
+ * BECALM_EIO and why: the file can't be used, or would be made anew. */
 int shared_see(struct shared *, const struct shared_want *, const struct directory *, becalm_ns now, char *why,
                size_t size);
 
-/* The name of such a file, "pay%2Fcharge.budget", becomes the one that was asked for, "pay/charge", and its kind:
- * "budget", "breaker", "lease". NULL: it is none. */
+/* Turns the name of a shared file, "pay%2Fcharge.budget", into the name in the options, "pay/charge". Returns its kind:
+ * "budget", "breaker", "lease". NULL: it is no shared file. */
 const char *shared_name_read(const char *file, char name[SHARED_NAME_MAX + 1]);
 
 struct becalm_budget *shared_budget(const struct shared *);
 struct becalm_breaker *shared_breaker(const struct shared *);
 struct becalm_lease *shared_lease(const struct shared *);
 
-/* Before each use of some that are in one directory: makes sure that they are what other processes use, and that they
- * stay so until shared_release(). A file that was removed or replaced is followed, at the same address, because a call
- * knows it by that; `budget` and `breaker` may have changed then. Returns those that were lost, once each, bit n for
- * shared[n]: they have private memory in their place from then on, as after init, and `lost` says why. */
+/* Call this before each use of shared files of one directory. It makes sure that they are the files that other
+ * processes use, and that they stay so until shared_release(). If a file was removed or replaced, the new one is mapped
+ * at the same address, because a call keeps that address; `budget` and `breaker` may have changed then. Returns the
+ * files that were lost, once each, bit n for shared[n]: from then on private memory is in their place, as after init,
+ * and `lost` has the reason. */
 uint32_t shared_hold(struct shared *shared, uint32_t count, becalm_ns now);
 void shared_release(const struct shared *shared, uint32_t count);
 

@@ -75,7 +75,7 @@ const char *shared_name_read(const char *file, char name[SHARED_NAME_MAX + 1])
     return length == 0 || strlen(name) != length ? NULL : kind;
 }
 
-/* ---- looking at what is there ---- */
+/* ---- examining the present file ---- */
 
 static enum look bad(char *why, size_t size, const char *what)
 {
@@ -330,7 +330,7 @@ static bool settle(struct shared *shared, struct mapping *map, char *why, size_t
     return true;
 }
 
-/* The lock only if there is something to make: a thousand jobs that start at once find what is there without it. */
+/* Takes the lock only if a file must be made: a thousand jobs that start at once open the present file without it. */
 bool shared_attach(struct shared *shared, becalm_ns now, char *why, size_t size)
 {
     struct mapping map;

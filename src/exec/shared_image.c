@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is in a shared file: its head, the policy that it was made for, and the engine's object. */
+/* The contents of a shared file: its head, the policy that it was made for, and the engine's object. */
 #define _POSIX_C_SOURCE 200809L /* O_CLOEXEC */
 #include "shared_internal.h"
 
@@ -137,7 +137,7 @@ enum look shared_head_look(const struct shared_head *head, const struct shared_w
 {
     char boot[BOOT_BYTES];
     if (memcmp(head->magic, MAGIC, sizeof head->magic) != 0) {
-        return bad(damage, "it does not begin as such a file does");
+        return bad(damage, "it does not begin like a shared file of becalm");
     }
     if (head->version > 0 && head->version < VERSION) {
         return LOOK_OLDER; /* after an upgrade a thousand jobs must not lose their retries until a person tidies up */
@@ -204,7 +204,7 @@ void shared_image_init(unsigned char *image, const struct shared_want *want)
     }
 }
 
-/* What the object of a mapped file has come to, in the numbers of the new one. */
+/* Carries the state of a mapped file's object over to a new one with other numbers. */
 static void image_carry(unsigned char *image, const struct shared_want *want, const unsigned char *from, becalm_ns now)
 {
     const struct shared_head *old = (const struct shared_head *)from;

@@ -4,7 +4,7 @@
 
 #include "shared.h"
 
-/* ---- shared_image.c: what is in the file ---- */
+/* ---- shared_image.c: the contents of the file ---- */
 
 #define BOOT_BYTES 40u
 
@@ -23,7 +23,7 @@ struct shared_head {
     } policy; /* for processes that come with other numbers */
 };
 
-/* What a file, or its head, turns out to be. */
+/* The result of examining a file, or its head. */
 enum look {
     LOOK_GOOD,
     LOOK_ABSENT,
@@ -33,7 +33,7 @@ enum look {
     LOOK_BAD
 };
 
-/* The head of a file of so many bytes. `damage` says what is LOOK_BAD. */
+/* Examines the head of a file of this many bytes. LOOK_BAD: `damage` has the reason. */
 enum look shared_head_look(const struct shared_head *, const struct shared_want *, size_t bytes, const char **damage);
 
 /* The policy that a good or changed file was made for, as a want that points into the head. False: it is damaged. */
@@ -64,7 +64,7 @@ void shared_unlock(const struct directory *);
  * before. False: why not. */
 bool shared_attach(struct shared *, becalm_ns now, char *why, size_t size);
 
-/* The same, but only of a file that can be used as it is, whatever its numbers. */
+/* The same, but only for a file that can be used as it is, with any numbers. */
 bool shared_attach_found(struct shared *, becalm_ns now, char *why, size_t size);
 
 #endif

@@ -53,9 +53,9 @@ void terminal_return(struct terminal *terminal, const struct process *process)
     }
 }
 
-/* Stops us by a signal whose meaning is kept: a shell, or a becalm exec around this one, acts on it as if the command
- * were its own. False: we were not stopped. The kernel stops nobody whom no shell could let go on again, as in a
- * container or under `ssh -t`; SIGSTOP would not be so kind. */
+/* Stops us by the same signal, so that a shell, or a becalm exec around this one, acts as if the command were its own
+ * child. False: we were not stopped. For this signal the kernel does not stop a process group that no shell could
+ * continue, as in a container or under `ssh -t`; SIGSTOP would stop it for ever. */
 static bool stop_by(int number)
 {
     const struct timespec at_once = {.tv_sec = 0};
@@ -66,7 +66,7 @@ static bool stop_by(int number)
     sigemptyset(&go_on);
     sigaddset(&stop, number);
     sigaddset(&go_on, SIGCONT);
-    (void)sigprocmask(SIG_BLOCK, &go_on, &before); /* blocked, it stays to be seen; it lets us go on all the same */
+    (void)sigprocmask(SIG_BLOCK, &go_on, &before); /* SIGCONT stays pending and visible; it continues us all the same */
     (void)raise(number);
     (void)sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here we stand still */
     bool stopped = sigtimedwait(&go_on, NULL, &at_once) == SIGCONT;
@@ -86,11 +86,12 @@ void terminal_stop(struct terminal *terminal, const struct process *process)
     process_signal(process, SIGCONT);
 }
 
-/* From the background it can't have the terminal; a user who puts us into the foreground means the command. */
+/* While we are in the background the command can't have the terminal. A user who puts us into the foreground wants the
+ * command there. */
 static void ask(struct terminal *terminal, const struct process *process, int by)
 {
     if (!is_ours(terminal) && !stop_by(by)) {
-        return; /* it would only ask again, and again; its timeout and our signals still reach it */
+        return; /* the command would only ask again; it stays stopped, and its timeout and our signals still reach it */
     }
     if (is_ours(terminal)) {
         lend(terminal, process);
@@ -105,7 +106,7 @@ void terminal_stopped(struct terminal *terminal, struct process *process)
     if (terminal->fd >= 0 && (by == SIGTTIN || by == SIGTTOU)) {
         ask(terminal, process, by);
     } else if (terminal->lent != 0) { /* by SIGSTOP too: top(1) answers Ctrl-Z with that */
-        (void)kill(0, SIGTSTP);       /* the others of our job did not see the key; for us it is blocked */
+        (void)kill(0, SIGTSTP); /* other processes of our job did not get the key's signal; for us it is blocked */
         terminal_stop(terminal, process);
     } else if (terminal->fd >= 0 && by == SIGTSTP) {
         terminal_stop(terminal, process);

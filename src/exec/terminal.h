@@ -2,10 +2,10 @@
 #ifndef BECALM_EXEC_TERMINAL_H
 #define BECALM_EXEC_TERMINAL_H
 
-/* Job control. The command is in a group of its own, which is a background one to the terminal: it may print, but is
- * stopped when it wants to read or to change the terminal's settings. That is when it gets the terminal, and not
- * before, because a pager behind us in the pipeline may be reading it. So Ctrl-C goes to us, and we pass it on; or,
- * once the command has the terminal, to the command, whose death by it ends us too. */
+/* Job control. The command is in a group of its own, which is in the background: the command may print, but is stopped
+ * when it reads from the terminal or changes its settings. Only then it gets the terminal, because a pager after us in
+ * the pipeline may be reading it. So Ctrl-C goes to us, and we pass it on. Once the command has the terminal, Ctrl-C
+ * goes to the command, and if it dies of that, we end, too. */
 
 #include "process.h"
 
@@ -21,8 +21,8 @@ struct terminal {
 void terminal_open(struct terminal *);
 void terminal_close(struct terminal *);
 
-/* The command was stopped: lends it the terminal if it asked for that, and else stops us with it, as the user wants who
- * typed Ctrl-Z. It runs again on return, unless it asks for a terminal that it can't have. */
+/* The command was stopped: lends it the terminal if it asked for that; else stops us with it, because the user typed
+ * Ctrl-Z. On return the command runs again, unless it asks for a terminal that it can't have. */
 void terminal_stopped(struct terminal *, struct process *);
 
 /* We were told to stop: the command stops first. Returns when both were told to go on, or at once where no shell could

@@ -10,7 +10,7 @@
 
 #define HOUR (3600 * BECALM_S)
 
-/* What stands in an order beside the words of a scenario. */
+/* The keys of an order that a scenario does not have. */
 struct order {
     struct fault *fault;
     const char *name;
@@ -27,14 +27,14 @@ static const char *const towards[] = {"hosts", "clients", NULL};
 
 #define ROW struct fault
 static const struct schema_key fault_table[] = {
-    {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
+    {"service", FIELD(TEXT, service), .sentence = "the service that it hits"},
     {"endpoint", FIELD(TEXT, endpoint), .sentence = "this one of the service alone; default: its own rules"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
     {"cap", FIELD(INTEGER, cap), RANGE(1, 1000000000), .sentence = "it is over when it has hit so many"},
     {"towards", FIELD(EITHER, to_clients), .words = towards, .sentence = "which side seems to fail: hosts to the gateway, or the gateway to clients"},
     {"clients", FIELD(NETWORKS, clients), .sentence = "only calls of these are hit"},
     {"headers", FIELD(LIST, headers), .sentence = "only calls with all of these are hit"},
-    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: their packets vanish, instead of being refused"},
     {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
     {"flap.off", FIELD(DURATION, off), RANGE(BECALM_MS, HOUR), .sentence = "and goes for so long, again and again"},
 };
@@ -99,7 +99,7 @@ static bool choose(struct loader *l, struct fault *fault, const struct yaml_node
     return true;
 }
 
-/* What the word means here. False: it is switched off, which is no fault. */
+/* The act of this kind of fault in a gateway. False: its value switches it off, so there is no fault. */
 static bool act_of(struct fault *fault, const struct order *order, const struct fault_keys *keys)
 {
     fault->share = fault->callers = FAULT_ALL;
@@ -167,7 +167,7 @@ static bool has_share(enum fault_kind word)
     return word == FAULT_ERRORS || word == FAULT_HANG || word == FAULT_CUT_CALLERS || word == FAULT_RESET;
 }
 
-/* What goes with which word. */
+/* Checks which keys go with which kind of fault. */
 static void check(struct loader *l, const struct fault *fault, const struct yaml_node *body)
 {
     const struct yaml_node *share = value_of(body, "share");
@@ -191,14 +191,14 @@ static void check(struct loader *l, const struct fault *fault, const struct yaml
         wrong(l, direction, "conflict", "a fault of single hosts is one towards hosts");
     }
     if (fault->service == NULL) {
-        wrong(l, body, "missing", "whom does it hit? Write service: and its name");
+        wrong(l, body, "missing", "which service does it hit? Write service: and its name");
     }
     if (fault->length == 0) {
         wrong(l, body, "missing", "how long does it last? Write for: 30s; there is no fault without an end");
     }
 }
 
-/* It goes into a field of answers, and into a path. */
+/* The name must be safe in a header field of answers, and in a path. */
 static bool name_set(struct loader *l, struct fault *fault, const struct yaml_node *body, const char *name)
 {
     const struct yaml_node *node = value_of(body, "name");

@@ -21,14 +21,14 @@ void fault_book_free(struct fault_book *book)
     pthread_mutex_destroy(&book->lock);
 }
 
-/* ---- who is hit ---- */
+/* ---- which calls are hit ---- */
 
 static bool is_over(const struct fault_entry *entry, becalm_ns now)
 {
     return becalm_ns_since(now, entry->at) >= entry->fault->length || entry->hits >= entry->fault->cap;
 }
 
-/* It may come and go. */
+/* A fault may come and go. */
 static bool is_on(const struct fault_entry *entry, becalm_ns now)
 {
     const struct fault *fault = entry->fault;
@@ -90,7 +90,7 @@ static bool hits(const struct fault_entry *entry, const struct fault_call *call,
            (fault->share == FAULT_ALL || becalm_rand_chance(random, fault->share));
 }
 
-/* What fails at once is stronger than what delays. */
+/* A fault that fails calls at once is stronger than a fault that delays them. */
 static const struct fault_entry *strongest(struct fault_book *book, const struct fault_call *call)
 {
     const struct fault_entry *found = NULL;

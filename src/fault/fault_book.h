@@ -2,8 +2,8 @@
 #ifndef BECALM_FAULT_FAULT_BOOK_H
 #define BECALM_FAULT_FAULT_BOOK_H
 
-/* The faults that are in force. One thread orders them; workers ask whether somebody is hit. While there are none, that
- * is one look at a count; else a lock, which only game days pay for. */
+/* The faults in force. One thread orders them; workers ask whether a call or attempt is hit. Without faults that is one
+ * read of a counter; with faults it takes a lock, a cost that only game days have. */
 
 #include "fault.h"
 
@@ -14,21 +14,21 @@
 
 #define FAULTS_IN_FORCE 16u
 
-/* Who may be hit. */
+/* A call or attempt that may be hit. */
 struct fault_call {
     const char *service;
     const char *endpoint; /* NULL: the service's own rules */
     bool to_clients;
     uint32_t host; /* which of the service's, of how many */
     uint32_t host_count;
-    uint64_t caller; /* a number that others do not have */
+    uint64_t caller; /* a number that identifies the caller */
     const struct origin_ip *ip;
     const struct head *head;
     becalm_ns now;
     uint64_t random;
 };
 
-/* What hits it. */
+/* The fault that hits it. */
 struct fault_hit {
     enum fault_act act;
     enum fault_kind word;
@@ -40,7 +40,7 @@ struct fault_hit {
 
 enum fault_end { FAULT_EXPIRED, FAULT_CLEARED, FAULT_SPENT };
 
-/* One in force, as it is told. */
+/* A fault in force. */
 struct fault_entry {
     const struct fault *fault;
     uint64_t number;
@@ -67,15 +67,16 @@ static inline bool fault_book_any(const struct fault_book *book)
 bool fault_book_draw(struct fault_book *, const struct fault_call *, struct fault_hit *);
 bool fault_book_has(struct fault_book *, uint64_t number, becalm_ns now); /* is it still in force? */
 
-/* From the one thread that orders. Takes the fault over, and names it if nobody did. NULL: in force. Else why not, and
- * it is not taken over. */
+/* Call it from the one thread that orders. Takes ownership of the fault, and names it if it has no name. NULL: the
+ * fault is in force. Else the reason why not; then the caller still owns the fault. */
 const char *fault_book_add(struct fault_book *, struct fault *, becalm_ns now);
 
-/* Ends those that are over, and what `name` means (NULL: none, "": all), and tells of each. Returns how many. */
+/* Ends the faults whose time is over, and the fault `name` (NULL: none, "": all), and reports each. Returns how many.
+ */
 typedef void fault_told_fn(void *data, const struct fault_entry *, enum fault_end);
 uint32_t fault_book_end(struct fault_book *, const char *name, becalm_ns now, fault_told_fn *, void *data);
 
-/* Copies what is in force; what it points to is valid on that thread until the next order. Returns how many. */
+/* Copies the faults in force; their pointers are valid on that thread until the next order. Returns how many. */
 uint32_t fault_book_read(struct fault_book *, struct fault_entry entry[FAULTS_IN_FORCE]);
 
 #endif

@@ -10,8 +10,8 @@
 #define LEAST          (UINT64_C(1) << 20)
 #define PATH_MAX_BYTES 4096u
 
-/* The number in a file of a cgroup; UINT64_MAX: it is not there, or says that there is no limit, which version 1 does
- * by a number near 2^63. */
+/* The number in a file of a cgroup. UINT64_MAX: there is no file, or no limit, which version 1 writes as a number near
+ * 2^63. */
 static uint64_t limit_read(const char *path)
 {
     char text[64] = "";

@@ -9,9 +9,9 @@
 /* The limit in one folder of a cgroup; UINT64_MAX: it has none. */
 typedef uint64_t cgroup_fn(const char *folder, int version);
 
-/* The least of the process's cgroup and all that it is inside of. In a container the path may be the host's, of which
- * only the end of the way, the mount itself, is there. `root` is put before all paths, for tests; "" otherwise.
- * UINT64_MAX: nothing limits it. */
+/* The lowest limit of the process's cgroup and its parents. In a container the path may be that of the machine outside,
+ * of which only the mount point itself is visible. `root` is put before all paths, for tests; else "". UINT64_MAX:
+ * there is no limit. */
 uint64_t cgroup_least(const char *root, const char *controller, cgroup_fn *limit);
 
 #endif

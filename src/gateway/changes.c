@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLD   (5 * BECALM_S) /* it is over when it was not so for this long: what flickers is one thing */
+#define HOLD (5 * BECALM_S) /* a problem ends when it was not seen for this long; so a flickering one is logged once \
+                             */
 #define MINUTE (60 * BECALM_S)
 
 /* ---- one change ---- */
@@ -41,7 +42,7 @@ enum change_step change_note(struct change *change, enum change_seen seen, uint6
     return CHANGE_LASTS;
 }
 
-/* ---- what is looked at ---- */
+/* ---- the problems that are watched ---- */
 
 enum subject { SUBJECT_FAILS, SUBJECT_BREAKER, SUBJECT_SHEDS, SUBJECT_BUDGET, SUBJECT_COUNT };
 
@@ -59,10 +60,10 @@ static const struct words words[SUBJECT_COUNT] = {
 };
 static const struct words ejected = {{NULL, "host ejected", "host is still ejected", "host gets calls again"}, NULL};
 
-/* What was counted of a target, ever. */
+/* The counts of a target since its beginning. */
 struct counts {
     uint64_t ended;
-    uint64_t failed; /* not by the caller, and not because it asked for what is not there */
+    uint64_t failed; /* without calls that the caller ended, and without requests for something that does not exist */
     uint64_t refused_by_breaker;
     uint64_t shed;
     uint64_t without_budget;
@@ -246,7 +247,7 @@ static void hosts_note(const struct telling *t, struct changes *changes, const s
     }
 }
 
-/* Those that are back, and those whose host no service has any more. */
+/* Forgets hosts that get calls again, and hosts that no service has any more. */
 static void outcasts_forget(struct changes *changes)
 {
     for (struct outcast **link = &changes->outcasts; *link != NULL;) {
@@ -263,7 +264,7 @@ static void outcasts_forget(struct changes *changes)
 
 /* ---- all of them ---- */
 
-/* What is known of a target goes with it into a new snapshot. False: no memory, and nothing has changed. */
+/* Carries the problems of each target over to a new snapshot. False: out of memory, and nothing has changed. */
 static bool entries_follow(struct changes *changes, struct snapshot *snapshot)
 {
     struct entry *entry = calloc(snapshot->target_count + 1, sizeof *entry);

@@ -16,14 +16,14 @@ void changes_free(struct changes *);
 /* A second is over. */
 void changes_note(struct changes *, struct snapshot *, struct log_source *, becalm_ns now, uint64_t wall);
 
-/* One thing that may go wrong. */
+/* One problem that may begin, last and end. */
 struct change {
     bool on;
     becalm_ns since;
-    becalm_ns seen_at; /* when it was so last */
-    becalm_ns tell_at; /* when it is told again */
+    becalm_ns seen_at; /* when the problem was last seen */
+    becalm_ns tell_at; /* when it is logged again */
     becalm_ns step;
-    uint64_t count; /* of what it cost since then */
+    uint64_t count; /* the calls that it has cost since it began */
 };
 
 enum change_step { CHANGE_NONE, CHANGE_BEGINS, CHANGE_LASTS, CHANGE_ENDS };

@@ -16,14 +16,14 @@
 #endif
 
 #ifdef HAS_LANDLOCK
-/* What no rule allows, so nobody gets it. Sockets are made and unlinked wherever a policy says, now or after a reload.
- */
+/* Rights that no rule allows, so the process loses them. Making and removing sockets stays allowed: a policy may name
+ * any path for them, now or after a reload. */
 #define REFUSED                                                                                   \
     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
      LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |   \
      LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
 
-/* These are of the first version of Landlock, so every kernel that has it takes them. */
+/* All these rights are in the first version of Landlock, so every kernel with Landlock accepts them. */
 static void refuse_files(void)
 {
     struct landlock_ruleset_attr rules = {.handled_access_fs = REFUSED};
@@ -44,6 +44,6 @@ void confine(bool dumpable)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!dumpable) {
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-        refuse_files(); /* a core dump is a file that is written, too */
+        refuse_files(); /* without this, no core dump could be written */
     }
 }

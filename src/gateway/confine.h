@@ -6,13 +6,14 @@
 
 #include <stdbool.h>
 
-/* For good, and for all threads that are started later; so call it before the first:
+/* Gives up rights of the process for good. This applies to the calling thread and to threads that it starts later, so
+ * call it before the first:
  * - no program that it starts gets more rights than it has (no_new_privs);
  * - no core dump and no debugger of another process of the same user sees its memory, which has tokens, keys and
- * answers of other people (PR_SET_DUMPABLE); /proc/self stays its own to read;
- * - it writes to no file that is not open yet, makes none but Unix sockets, and starts no program (Landlock, where the
- *   kernel has it). It may read everything, for a reload may name any file.
- * `dumpable` leaves the last two out. A kernel that can't do something goes without it. */
+ * answers of clients (PR_SET_DUMPABLE); the process can still read its own /proc/self;
+ * - it opens no file for writing, makes no files except Unix sockets, and starts no program (Landlock, where the kernel
+ * has it). It may read every file, because a reload may name any. `dumpable` leaves the last two out. A step that the
+ * kernel does not support is skipped. */
 void confine(bool dumpable);
 
 #endif

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define SECOND BECALM_S
-#define LEAVE  (2 * BECALM_S) /* for websockets to hear that we go, and to say so themselves */
+#define LEAVE  (2 * BECALM_S) /* time for websocket peers to exchange close frames */
 
 /* One name that a snapshot asked for. */
 struct name {
@@ -32,7 +32,7 @@ struct name {
     union address_socket *addresses;
     bool used;         /* by the snapshot that is being made */
     bool answered;     /* in any way */
-    uint64_t failures; /* in a row: the first is told, and the first success behind them */
+    uint64_t failures; /* in a row: the first is logged, and the first success after them */
 };
 
 struct control {
@@ -54,10 +54,10 @@ struct control {
     struct changes *changes;
     struct timer drain_timer;
     becalm_ns drain_end;
-    becalm_ns leave_at;      /* when websockets are told */
-    bool closed;             /* the workers were told to take nobody in any more */
+    becalm_ns leave_at;      /* when websocket peers get a close frame */
+    bool closed;             /* the workers have been ordered to accept no more connections */
     int end_fd;              /* becomes readable at the end */
-    struct timer in_force;   /* a reload is not over yet */
+    struct timer in_force;   /* runs while a reload is not over yet */
     uint64_t reload_ordered; /* the orders that it answers */
     int reload_fd;           /* becomes readable when it is over */
 };
@@ -200,7 +200,7 @@ static void name_free(struct control *control, struct name *name)
     free(name);
 }
 
-/* Names that no snapshot wants any more. */
+/* Stops resolving names that no snapshot uses any more. */
 static void names_forget_unused(struct control *control)
 {
     for (struct name **link = &control->names; *link != NULL;) {
@@ -216,7 +216,7 @@ static void names_forget_unused(struct control *control)
 
 /* Reload. */
 
-/* It is over when no worker takes in calls by the policy before. That is the matter of a wake-up. */
+/* A reload is over when no worker begins calls with the policy before. That takes until each worker's next wake-up. */
 static void reload_look(struct timer *timer)
 {
     struct control *control = CONTAINER_OF(timer, struct control, in_force);
@@ -308,7 +308,7 @@ static void drain(struct control *control)
     struct gateway *gateway = control->place.gateway;
     const struct becalm_settings *settings = gateway->snapshot->settings;
     if (atomic_exchange_explicit(&gateway->draining, true, memory_order_relaxed)) {
-        stop(control); /* told twice: at once */
+        stop(control); /* the second order to stop: stop at once */
         return;
     }
     note(control, BECALM_LOG_INFO, "draining", NULL, NULL);
@@ -510,7 +510,7 @@ void control_free(struct control *control)
     }
     resolver_free(control->resolver);
     control->loop.stop = true;
-    loop_run(&control->loop); /* frees what is buried */
+    loop_run(&control->loop); /* frees the buried sources */
     loop_close(&control->loop);
     close(control->end_fd);
     close(control->reload_fd);

@@ -20,7 +20,7 @@ static FILE *file_open(const struct cpu *cpu, const char *name)
     return length > 0 && (size_t)length < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* cgroup v2: what was used, and how much may be. False: no limit is set, or there is no such cgroup. */
+/* cgroup v2: the CPU time used, and the CPU time allowed. False: no limit is set, or the cgroup does not exist. */
 static bool cgroup_read(const struct cpu *cpu, uint64_t *used_us, uint64_t *per_second_us)
 {
     unsigned long long quota, period, used = 0;

@@ -14,10 +14,10 @@
 struct fleet {
     struct fleet_options options;
     struct redis_stores stores;
-    struct key_desk *desk; /* for keys that are shared; NULL: they are not */
-    struct state **kept;   /* whose leases are bound */
+    struct key_desk *desk; /* for shared keys; NULL: keys are not shared */
+    struct state **kept;   /* the states whose leases are bound */
     uint32_t kept_count;
-    struct snapshot *snapshot; /* that is followed */
+    struct snapshot *snapshot; /* the snapshot that is followed */
     char policy[20];           /* a hash of it */
     struct roster_rates rates;
 };
@@ -59,7 +59,7 @@ static void site_note(void *self, const struct store_site *site, const char *why
              why == NULL ? 1 : 2);
 }
 
-/* ----------------------------------------------------------------------------------------------------- who we are */
+/* ----------------------------------------------------------------------------------------------- this process */
 
 static void target_count(const struct snapshot_target *target, struct roster_totals *totals)
 {
@@ -80,7 +80,7 @@ static struct roster_totals snapshot_count(const struct snapshot *snapshot)
     return totals;
 }
 
-/* What others see of this process: its rates are those since it last told. */
+/* The entry that the fleet sees for this process. Its rates are taken since the last entry. */
 static void process_tell(void *self, struct roster_entry *entry)
 {
     struct fleet *fleet = self;
@@ -117,7 +117,7 @@ static void target_bind(struct fleet *fleet, const struct becalm_config *config,
                                           .policy = &target->state->policy.lease});
 }
 
-/* Names that the sites need are asked for, so that nobody forgets them. */
+/* Asks for the names that the sites need, so that the resolver does not drop them as unused. */
 static void names_keep(struct fleet *fleet)
 {
     union address_socket ignored;
@@ -171,7 +171,7 @@ static void desk_follow(struct fleet *fleet, struct keyring *ring)
         return;
     }
     key_desk_free(fleet->desk);
-    fleet->desk = NULL; /* without memory there is none */
+    fleet->desk = NULL; /* out of memory: no keys are shared */
     if (ring != NULL) {
         fleet->desk = key_desk_make(&(struct key_desk_options){.loop = fleet->options.loop,
                                                                .keyring = ring,
@@ -261,7 +261,7 @@ static void entry_tell(struct buffer *page, const struct roster_entry *entry)
     buffer_json_close(page, '}');
 }
 
-/* What this gateway shares there. */
+/* The budgets that this gateway shares in this store. */
 static void budgets_tell(const struct fleet *fleet, const struct store_site *site, struct buffer *page)
 {
     buffer_json_open(page, "budgets", '[');

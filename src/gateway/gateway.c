@@ -59,7 +59,7 @@ uint64_t gateway_reload_told(struct gateway *gateway, char *text, size_t size)
 {
     uint64_t count;
     ssize_t got = read(gateway_reload_fd(gateway), &count, sizeof count);
-    (void)got; /* nothing: what is told is true all the same */
+    (void)got; /* if nothing was read, the text below is true all the same */
     pthread_mutex_lock(&gateway->lock);
     if (gateway->reload.successful) {
         snprintf(text, size, "policy in force: %s", gateway->path);
@@ -211,7 +211,7 @@ int gateway_make(struct gateway **made, const struct gateway_options *options, s
         rc = workers_make(gateway);
     }
     if (rc != 0) {
-        int cause = errno; /* the end of what there is must not hide it */
+        int cause = errno; /* gateway_free() must not overwrite errno */
         gateway_free(gateway);
         errno = cause;
         return rc;

@@ -23,12 +23,12 @@ int gateway_make(struct gateway **, const struct gateway_options *, struct becal
 int gateway_start(struct gateway *);
 void gateway_free(struct gateway *); /* ends everything at once, if it has not ended */
 
-/* From any thread. They return at once; gateway_wait() waits for the end. */
+/* Safe from any thread. These functions return at once; gateway_wait() waits for the end. */
 uint64_t gateway_order_reload(struct gateway *); /* the order's number */
 void gateway_order_drain(struct gateway *);
 void gateway_order_stop(struct gateway *);
 void gateway_wait(struct gateway *);
-int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for who has other things to wait for */
+int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for programs that poll */
 
 /* Becomes readable when a reload is over, by signal or by the admin address: every worker serves by the new policy, or
  * it was refused. gateway_reload_told() makes it unreadable again, writes how the latest went as one line, and returns
@@ -36,8 +36,8 @@ int gateway_end_fd(const struct gateway *); /* becomes readable at the end, for 
 int gateway_reload_fd(const struct gateway *);
 uint64_t gateway_reload_told(struct gateway *, char *text, size_t size);
 
-/* Have all workers and the control thread come round since this was asked the last time? For a watchdog, which asks
- * again and again, from one thread. */
+/* Has every worker and the control thread finished a turn of its loop since the last call? For a watchdog, which calls
+ * this again and again, from one thread. */
 bool gateway_moves(struct gateway *);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_WITHIN BECALM_S         /* a host that is new is asked by then */
+#define FIRST_WITHIN BECALM_S         /* the first check of a new host is sent within this time */
 #define FULL_WAIT    (10 * BECALM_MS) /* before one that found no room is asked again, more or less */
 
 /* A host that is checked. */
@@ -31,9 +31,9 @@ struct patient {
     struct health_probe *probe;
     struct timer timer; /* the next check; while one is under way, its timeout */
     becalm_ns begun_at;
-    uint32_t streak; /* of verdicts against what it is taken for */
+    uint32_t streak; /* verdicts in a row that differ from `failing` */
     bool failing;
-    becalm_ns since; /* it fails */
+    becalm_ns since; /* when it began to fail */
     struct health_verdict last;
     uint64_t passed;
     uint64_t failed;
@@ -59,14 +59,14 @@ static struct patient *patient_find(const struct health *health, const char *ser
     return patient;
 }
 
-/* ---- what is told ---- */
+/* ---- reports to the engine and the log ---- */
 
 static struct becalm_hosts *hosts_of(const struct snapshot *snapshot, const struct snapshot_service *service)
 {
     return snapshot->target[service->first_target].state->target.hosts;
 }
 
-/* Tells the engine what is known of the hosts of a service; of one that is not checked nothing is. */
+/* Tells the engine which hosts of a service fail their checks. A host that is not checked passes. */
 static void service_apply(const struct health *health, const struct snapshot *snapshot,
                           const struct snapshot_service *service)
 {
@@ -193,13 +193,13 @@ static void begin(struct patient *patient)
         health->under_way++;
         wheel_arm(&loop->wheel, &patient->timer, becalm_ns_after(loop->now, patient->check->timeout));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        next_arm(patient); /* that is our own trouble, and says nothing of the host */
+        next_arm(patient); /* the gateway itself failed, which says nothing about the host */
     } else {
         judge(patient, (struct health_verdict){.why = "it does not accept connections"});
     }
 }
 
-/* Events are heard before timers: what has come by now was looked at. */
+/* The loop handles events before timers, so an answer that has arrived by now has been read. */
 static void timer_fires(struct timer *timer)
 {
     struct patient *patient = CONTAINER_OF(timer, struct patient, timer);
@@ -211,7 +211,7 @@ static void timer_fires(struct timer *timer)
     judge(patient, (struct health_verdict){.why = "it did not answer in time"});
 }
 
-/* ---- who is checked ---- */
+/* ---- the hosts that are checked ---- */
 
 static void patient_free(struct patient *patient)
 {
@@ -237,7 +237,7 @@ static struct patient *patient_add(struct health *health, const char *service, c
     return patient;
 }
 
-/* What is asked comes from the new snapshot; a check that is under way was about the old one. */
+/* Takes the check's request from the new snapshot. A check in progress belongs to the old one. */
 static bool patient_bind(struct patient *patient, const struct snapshot *snapshot, uint32_t service, uint32_t host)
 {
     struct loop *loop = patient->health->loop;

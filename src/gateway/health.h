@@ -22,8 +22,8 @@ struct health;
 struct health *health_make(struct loop *, struct log_source *); /* NULL: no memory */
 void health_free(struct health *);
 
-/* From now on the hosts of this snapshot are checked. Called before it is published, so that no call goes to a host
- * that is known to fail. */
+/* From now on the hosts of this snapshot are checked. Call it before the snapshot is published, so that no call goes to
+ * a host that is known to fail. */
 void health_follow(struct health *, struct snapshot *);
 
 /* The results of a host. False: it is not checked. */

@@ -101,7 +101,7 @@ static bool h1_ask(struct health_probe *probe)
     return length > 0 && (size_t)length < sizeof text && wire_write(&probe->wire, &part, 1) >= 0;
 }
 
-/* Its head is judged as that of any answer; interim ones are passed over. */
+/* Judges the head of the answer; interim answers (1xx) are skipped. */
 static void h1_hear(struct health_probe *probe, const char *bytes, size_t length)
 {
     const struct h1_limits limits = {.head_bytes = HEAD_BYTES};
@@ -199,7 +199,7 @@ static void on_closed(void *self, uint32_t code)
 
 static void on_drained(void *self)
 {
-    (void)self; /* all has been said */
+    (void)self; /* the request was written as a whole */
 }
 
 /* HealthCheckRequest: the service's name, a text with number 1, behind the prefix of every message. */
@@ -249,7 +249,7 @@ static bool h2_submit(struct health_probe *probe)
     return said;
 }
 
-/* All that there is to say now. */
+/* Writes all frames that the session has to send. */
 static bool h2_speak(struct health_probe *probe)
 {
     char bytes[H2_WRITE_MIN];
@@ -306,7 +306,7 @@ static bool speaks_h2(const struct health_probe *probe)
     return probe->plan.h2 || is_grpc(probe);
 }
 
-/* It is nobody's connection but ours. */
+/* The PROXY protocol header says LOCAL: the gateway itself is the client. */
 static bool introduce(const struct health_probe *probe)
 {
     char header[PROXY_HEADER_WRITTEN];

@@ -14,8 +14,8 @@ struct health_probe;
 
 /* How it ended. */
 struct health_verdict {
-    const char *why; /* it failed: a constant word or sentence; NULL: all is well */
-    uint32_t status; /* the answer's, of HTTP or gRPC; 0: there was none */
+    const char *why; /* why the check failed, a constant word or sentence; NULL: it passed */
+    uint32_t status; /* of the answer, HTTP or gRPC; 0: no answer came */
 };
 
 struct health_probe_plan {
@@ -26,12 +26,12 @@ struct health_probe_plan {
     struct wire_room *room;
     const char *authority;
     uint32_t introduces; /* the version of the PROXY protocol that the host wants first; 0: none */
-    bool h2;             /* the host speaks HTTP/2, and is not asked whether it does */
+    bool h2;             /* the check uses HTTP/2, without negotiation */
     void (*done)(void *self, struct health_verdict); /* the probe is over, and forgotten behind this */
     void *self;
 };
 
-/* NULL: it could not begin, and `done` is not called: the system says why by errno. */
+/* NULL: the check could not begin; errno has the reason, and `done` is not called. */
 struct health_probe *health_probe_begin(const struct health_probe_plan *);
 /* Cancels the check: `done` is not called. */
 void health_probe_drop(struct health_probe *);

@@ -47,7 +47,7 @@ void notify_reloading(void)
     notify(state);
 }
 
-/* The number in a variable; 0: it is not there, or says something else. */
+/* The number in an environment variable; 0: the variable is missing or is no number. */
 static uint64_t number_in(const char *variable)
 {
     const char *text = getenv(variable);

@@ -10,12 +10,12 @@
 void notify(const char *state);
 void notify_reloading(void);
 
-/* A quarter of the watchdog's time, or BECALM_NEVER: how often to look whether all threads move, and to say
- * "WATCHDOG=1".
- */
+/* A quarter of the watchdog's time, or BECALM_NEVER: how often to check whether all threads move, and to send
+ * "WATCHDOG=1". */
 becalm_ns notify_watchdog(void);
 
-/* Descriptors that were handed over: the first one's number and how many. They are this process's, or 0 are. */
+/* Descriptors that systemd has passed to this process: the number of the first, and how many there are. 0 if they were
+ * meant for another process. */
 uint32_t notify_descriptors(int *first);
 
 #endif

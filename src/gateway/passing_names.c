@@ -35,7 +35,7 @@ static void resolved(const struct resolve_result *result, void *data)
     gateway_order_all(gateway, WORKER_NAMES);
 }
 
-/* Without memory nobody will answer: the name is taken for one that leads nowhere. */
+/* Out of memory: the name will not be resolved, and counts as a name without addresses. */
 static void ask(struct passing_names *names, struct passing_host *host, becalm_ns now)
 {
     struct question *question = calloc(1, sizeof *question);

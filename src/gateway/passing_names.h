@@ -12,7 +12,7 @@ struct passing_names;
 
 struct passing_names *passing_names_make(struct gateway *, struct resolver *); /* NULL: no memory */
 void passing_names_free(struct passing_names *);
-void passing_names_ask(struct passing_names *, becalm_ns now);   /* for those that are new */
-void passing_names_sweep(struct passing_names *, becalm_ns now); /* forgets those that are not in use */
+void passing_names_ask(struct passing_names *, becalm_ns now);   /* starts resolving new names */
+void passing_names_sweep(struct passing_names *, becalm_ns now); /* forgets names that are not in use */
 
 #endif

@@ -123,7 +123,7 @@ struct log_settings reload_log_settings(const struct gateway *gateway, const str
     };
 }
 
-/* What is loaded beside the policy itself. */
+/* Files that are loaded in addition to the policy. */
 struct loaded {
     struct tls_set *tls;
     struct keyring *keyring;
@@ -144,7 +144,8 @@ static int snapshot_once(const struct reload_place *place, struct shared_config 
     return *snapshot == NULL ? BECALM_ENOMEM : 0;
 }
 
-/* To make one is also to ask for its names. Its first calls must not fail because the answers are on their way. */
+/* Making a snapshot also starts resolving its names. Its first calls must not fail only because a name is still being
+ * resolved. */
 static int snapshot_of(const struct reload_place *place, struct shared_config *config, const struct loaded *loaded,
                        struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
 {
@@ -156,7 +157,8 @@ static int snapshot_of(const struct reload_place *place, struct shared_config *c
     return rc;
 }
 
-/* The certificates and secrets of a policy. What has not changed since `before` is the same as there. */
+/* The certificates and secrets of a policy. Files that have not changed since `before` are not loaded again: the
+ * objects of `before` are used. */
 static int files_load(const struct gateway *gateway, const struct becalm_config *config, const struct loaded *before,
                       struct loaded *loaded, struct becalm_diags *diags)
 {
@@ -181,7 +183,7 @@ static void loaded_drop(const struct loaded *loaded)
     keyring_drop(loaded->keyring);
 }
 
-/* The steps of a reload that can fail come first; then it is published. */
+/* The steps of a reload that can fail come first; then the new snapshot is published. */
 static int reload(const struct reload_place *place, struct becalm_diags *diags, becalm_ns now)
 {
     struct gateway *gateway = place->gateway;
@@ -278,7 +280,8 @@ int reload_first(const struct reload_place *place, struct shared_config *shared,
         health_follow(place->health, gateway->snapshot);
         follow(place, gateway->snapshot);
     }
-    if (rc == 0) { /* before the listeners: who finds those open may ask here whether all is well */
+    if (rc == 0) { /* before the listeners: a program that can connect to a listener may ask the admin address for the
+                      state at once */
         rc = admin_prepare(place->admin, settings, diags);
         admin_settle(place->admin, rc == 0);
     }

@@ -15,7 +15,7 @@
 /* The parts of the gateway that a new policy affects. */
 struct reload_place {
     struct gateway *gateway;
-    struct snapshot_names names;     /* the addresses that names have; starts asking for those that are new */
+    struct snapshot_names names;     /* the addresses of names; starts resolving new names */
     bool (*names_await)(void *self); /* waits a little for the answers. True: some name has new addresses */
     struct fleet *fleet;
     struct health *health;
@@ -30,7 +30,7 @@ int reload_load(const struct gateway *, struct becalm_config **, struct becalm_d
 int reload_first(const struct reload_place *, struct shared_config *, struct becalm_diags *);
 /* Loads the policy again and publishes it, or keeps the old one and says why. `wall` is nanoseconds since 1970. */
 int reload_now(const struct reload_place *, struct becalm_diags *, becalm_ns now, uint64_t wall);
-/* The same config with other addresses of its names. */
+/* Publishes the same config with new addresses of its names. */
 int reload_readdress(const struct reload_place *, becalm_ns now);
 
 /* Does every worker use the latest snapshot? And: notes that it does, or that the policy was refused, so the orders up

@@ -36,13 +36,13 @@ struct resolve {
     void *data;
     becalm_ns ask_at;            /* NEVER while a question is in flight */
     uint32_t failures;           /* in a row */
-    bool asking;                 /* c-ares has a pointer to this */
-    bool stopped;                /* to be freed as soon as nobody has one */
+    bool asking;                 /* a question is in progress: c-ares has a pointer to this object */
+    bool stopped;                /* to be freed as soon as c-ares has no pointer to it */
     struct whereabouts *records; /* of SRV, while their hosts are asked for; sorted by priority */
     uint32_t record_count;
-    uint32_t record_next; /* the first whose host has not been asked for */
+    uint32_t record_next; /* the first record whose host has not been resolved yet */
     uint32_t open;        /* questions about hosts that are in flight */
-    becalm_ns ttl;        /* the shortest of what has come */
+    becalm_ns ttl;        /* the shortest TTL of the records that have come */
     uint32_t found_count;
     union address_socket *found;
     uint32_t count;
@@ -61,7 +61,7 @@ struct resolver {
     struct becalm_backoff_policy backoff;
 };
 
-/* c-ares tells which of its sockets to watch, and for what; none: it is about to close it. */
+/* c-ares tells which of its sockets to watch, and for which events; no events: c-ares is about to close the socket. */
 static void socket_watch(void *data, ares_socket_t socket, int readable, int writable)
 {
     const struct resolver *resolver = data;
@@ -142,7 +142,7 @@ void resolver_free(struct resolver *resolver)
         return;
     }
     for (struct resolve *resolve = resolver->names; resolve != NULL; resolve = resolve->next) {
-        resolve->stopped = true; /* its question is ended by ares_destroy(), and nobody wants to hear */
+        resolve->stopped = true; /* ares_destroy() ends its question; the result is ignored */
     }
     if (resolver->channel != NULL) {
         ares_destroy(resolver->channel);
@@ -179,14 +179,14 @@ static bool has_route(const union address_socket *to)
 {
     int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return errno != EAFNOSUPPORT; /* whatever else it is, it says nothing about the address */
+        return errno != EAFNOSUPPORT; /* any other error says nothing about the address */
     }
     bool routed = connect(fd, &to->any, address_length(to)) == 0 || (errno != ENETUNREACH && errno != EADDRNOTAVAIL);
     (void)close(fd);
     return routed;
 }
 
-/* Removes what this machine can't reach, if anything is left then. */
+/* Removes addresses that this machine has no route to, unless none would be left. */
 static uint32_t keep_routed(union address_socket *list, uint32_t count)
 {
     uint32_t kept = 0;
@@ -224,7 +224,7 @@ static uint32_t addresses_add(const struct ares_addrinfo *info, uint16_t port, u
     return count;
 }
 
-/* Sorted, each once, and only those that can be reached. */
+/* Sorts the addresses, and removes duplicates and addresses without a route. */
 static uint32_t addresses_settle(union address_socket *list, uint32_t count)
 {
     qsort(list, count, sizeof *list, socket_compare);
@@ -257,7 +257,7 @@ static becalm_ns ttl_read(const struct ares_addrinfo *info)
     return ttl;
 }
 
-/* Takes what was found. Returns why it could not, or NULL. */
+/* Takes the addresses that were found. Returns why it could not, or NULL. */
 static const char *resolve_take(struct resolve *resolve, bool *changed)
 {
     union address_socket *list = resolve->found;
@@ -292,7 +292,7 @@ static becalm_ns retry_wait(struct resolve *resolve)
     return wait.wait;
 }
 
-/* What was needed for one question only. */
+/* Frees memory that only one question needs. */
 static void question_free(struct resolve *resolve)
 {
     for (uint32_t i = 0; i < resolve->record_count; i++) {
@@ -349,8 +349,8 @@ static void resolve_answered(void *data, int status, int timeouts, struct ares_a
 
 static void records_ask(struct resolve *);
 
-/* The host of one record has answered. With the last of them it is over, or those of the next priority have their turn.
- */
+/* The host of one record is resolved, or failed. After the last one the question is over, or the records of the next
+ * priority follow. */
 static void record_answered(void *data, int status, int timeouts, struct ares_addrinfo *info)
 {
     const struct whereabouts *record = data;
@@ -366,8 +366,8 @@ static void record_answered(void *data, int status, int timeouts, struct ares_ad
     }
 }
 
-/* Asks for all hosts of the best priority that is left, until one is found. A record of weight 0 is for the time when
- * there are no others beside it. */
+/* Resolves all hosts of the best priority that is left, until one has an address. A record of weight 0 counts only if
+ * its priority has no other records. */
 static void records_ask(struct resolve *resolve)
 {
     const struct ares_addrinfo_hints hints = {.ai_flags = ARES_AI_NOSORT, .ai_family = AF_UNSPEC};
@@ -407,7 +407,7 @@ static const unsigned char *name_skip(const unsigned char *at, const unsigned ch
     return at <= end ? at : NULL;
 }
 
-/* The shortest time of the records in an answer, which c-ares does not tell. */
+/* The shortest TTL of the records in an answer, which c-ares does not report. */
 static becalm_ns answer_ttl(const unsigned char *bytes, size_t length)
 {
     const unsigned char *end = bytes + length;
@@ -442,7 +442,7 @@ static int priority_compare(const void *a, const void *b)
     return (x->priority > y->priority) - (x->priority < y->priority);
 }
 
-/* A target of "." says that there is no such service. */
+/* A target of "." says that the service does not exist at this domain. */
 static bool is_somewhere(const struct ares_srv_reply *one)
 {
     return one->port != 0 && one->host[0] != '\0' && strcmp(one->host, ".") != 0;
@@ -537,7 +537,7 @@ static void names_ask(struct resolver *resolver)
     }
 }
 
-/* Frees who was stopped; the next time to run is the first of all that are left. */
+/* Frees names that were stopped. The resolver runs next at the earliest time of the names that are left. */
 static void names_sweep(struct resolver *resolver)
 {
     struct resolve *next;

@@ -28,7 +28,7 @@ struct h1_verdict {
 };
 
 /* The length of a head with its empty line; 0: its end is not there yet. "\n\n" counts as an end, too: the parser will
- * refuse such a head at once instead of waiting for more. Examines only bytes from `seen` on, and a few before. */
+ * refuse this head at once instead of waiting for more. Examines only bytes from `seen` on, and a few before. */
 size_t h1_head_end(const char *bytes, size_t length, size_t seen);
 
 /* Empty lines before a request are allowed (RFC 9112, 2.2): returns how many bytes of them to skip, at most four. */
@@ -77,7 +77,7 @@ enum h1_piece_kind {
     H1_PIECE_DATA,    /* payload */
     H1_PIECE_TRAILER, /* bytes of the trailers, as they came, with the empty line: collect H1_TRAILER_BYTES */
     H1_PIECE_END,     /* the message is over; the rest of the input belongs to the next message */
-    H1_PIECE_BAD      /* malformed; `what` says how */
+    H1_PIECE_BAD      /* malformed; `what` has the error */
 };
 
 struct h1_piece {
@@ -113,8 +113,8 @@ static inline const char *h1_trailers_wrong(const char *bytes, size_t length)
 void h1_put_line(struct text_sink *, struct becalm_text name, struct becalm_text value); /* "name: value\r\n" */
 /* Turns the last line into that of a field which HTTP/2 has marked as never indexed: two blanks stand before its value.
  * HTTP/1 takes them for one, and nothing here writes them to a peer. So the mark outlives each copy of a head's text,
- * and of trailers that wait. h1_read_secrets() finds such lines in a head that was parsed, and trailers are always
- * looked through: should a peer of HTTP/1 write such a line there, its field is only packed less tightly. */
+ * and of trailers that wait. h1_read_secrets() finds these lines in a parsed head, and trailers are always searched for
+ * them. If an HTTP/1 peer writes a line with two blanks there, its field is only compressed less well. */
 void h1_hide_line(struct text_sink *, size_t value_length);
 void h1_read_secrets(struct head *);
 void h1_put_number_line(struct text_sink *, struct becalm_text name, uint64_t number); /* "name: 42\r\n" */

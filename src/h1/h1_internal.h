@@ -25,12 +25,12 @@ bool h1__authority_valid(struct becalm_text);
 enum h1__body {
     H1__FRAMED,    /* as its fields say, or until the connection closes */
     H1__DESCRIBED, /* none: to HEAD and 304 the fields speak of another answer's body */
-    H1__NEVER      /* none, whatever the fields say: 1xx, 204, and an answer that opens a tunnel */
+    H1__NEVER      /* no body, regardless of the fields: 1xx, 204, and an answer that opens a tunnel */
 };
 
 /* A head whose lines are known to be well formed: what its fields mean. `repeated` has bit n if the field with id n is
- * there more than once. They fill keep_alive, close, hop of what Connection names, expects_continue, upgrades,
- * websocket, framing and content_length. */
+ * there more than once. They fill keep_alive, close, hop of the fields that Connection names, expects_continue,
+ * upgrades, websocket, framing and content_length. */
 struct h1_verdict h1__settle_request(struct head *, uint64_t repeated);
 struct h1_verdict h1__settle_answer(struct head *, uint64_t repeated, enum h1__body);
 

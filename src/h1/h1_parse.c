@@ -9,8 +9,8 @@
 #endif
 
 /* Every byte of a head belongs to its first line, or to a field: name, colon, blanks around a value, CR LF. Nothing is
- * skipped and nothing repaired, so that no loophole needs a name. The fuzz targets ask llhttp, too: what it refuses is
- * refused here, and what is taken here has the same fields there. */
+ * skipped and nothing repaired, so that there are no loopholes. The fuzz targets compare with llhttp: every head that
+ * llhttp refuses is refused here, and a head that is accepted here has the same fields there. */
 
 struct parse {
     const char *bytes;
@@ -132,7 +132,8 @@ static inline __attribute__((always_inline)) const char *unusual(look look_at(co
     }
 }
 
-/* One by one, from a byte on that is seldom there: a name's dot or a value's tab. They stop at every line feed. */
+/* One by one, from a byte on that is seldom there: a name's dot or a value's tab. Both functions stop at every line
+ * feed. */
 
 static __attribute__((noinline)) const char *name_end(const char *at)
 {
@@ -254,7 +255,7 @@ struct lines {
     bool plain; /* each has one space before its value, and none behind it */
 };
 
-/* Nearly every value has one space before it and none behind it. The blanks of the others are seldom looked for. */
+/* Nearly every value has one space before it and none behind it. This function is for the rare other values. */
 
 static __attribute__((noinline)) const char *behind_blanks(const char *at)
 {

@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* Characters of a registered name as they are in use: letters, digits, - . _ ~ and %, which two hexadecimal digits have
- * to follow. RFC 3986 allows !$&'()*+,;= as well, but no host has such a name, and a comma looks like two of them. */
+ * to follow. RFC 3986 allows !$&'()*+,;= as well, but no host has these in its name, and a comma looks like two hosts.
+ */
 #define A 1
 /* clang-format off */
 static const bool name_char[256] = {

@@ -219,7 +219,7 @@ void h1_put_request(struct text_sink *out, const struct draft *draft)
     text_put_chars(out, "\r\n");
 }
 
-/* The phrase of the draft, or of what was packed, or the registered one. */
+/* The phrase of the draft, or of the packed answer, or the registered one. */
 static void put_draft_status(struct text_sink *out, const struct draft *draft)
 {
     struct becalm_text rest = draft->packed;
@@ -243,7 +243,7 @@ static uint32_t passed_status_end(const struct draft *draft)
     return same ? (uint32_t)(draft->phrase.at - head->bytes) + (uint32_t)draft->phrase.length + 2 : 0;
 }
 
-/* What is passed on begins with the status line, if that is passed, too. */
+/* The copied lines begin with the status line, if that is passed on, too. */
 static void put_passed_answer(struct text_sink *out, const struct draft *draft, enum http_version to)
 {
     uint32_t status_end = passed_status_end(draft);

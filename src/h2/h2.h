@@ -3,12 +3,12 @@
 #define BECALM_H2_H2_H
 
 /* The HTTP/2 codec: bytes of one connection into heads, bodies and trailers of many streams, and back. It knows no
- * sockets and no clock. What a head may be is what HTTP/1 says, too: a request is
- * put into the form of HTTP/1 and parsed by h1_parse_request(), so that nothing passes here that could not be written
- * to a host. docs/http2.md lists what is refused, and the bounds.
+ * sockets and no clock. Heads must obey the rules of HTTP/1, too: a request is put into the form of HTTP/1 and parsed
+ * by h1_parse_request(), so that every accepted request can be written to a host. docs/http2.md lists the refusals and
+ * the bounds.
  *
- * A session never writes by itself: whatever is said (an answer, a window, a reset) waits until h2_write() is asked for
- * bytes, so that many streams share one write. */
+ * A session never writes by itself: every frame (an answer, a window, a reset) waits until h2_write() is called, so
+ * that many streams share one write. */
 
 #include "h1/h1.h"
 #include "loop/blocks.h"
@@ -22,7 +22,7 @@ struct h2_stream;
 
 enum h2_role { H2_SERVER, H2_CLIENT };
 
-/* Error codes of RFC 9113, 7 that somebody here says or asks for. */
+/* The error codes of RFC 9113, 7 that the gateway sends or looks for. */
 enum {
     H2_NO_ERROR = 0,
     H2_PROTOCOL_ERROR = 1,
@@ -37,21 +37,21 @@ enum {
 /* Why a session was ended by this side. */
 enum h2_end {
     H2_END_NONE,
-    H2_END_GOAWAY,        /* it was told to */
+    H2_END_GOAWAY,        /* the owner ended it */
     H2_END_PROTOCOL,      /* the peer does not speak HTTP/2 properly */
-    H2_END_MEMORY,        /* there is none */
+    H2_END_MEMORY,        /* out of memory */
     H2_END_RESETS,        /* floods: streams that were reset as soon as they were opened */
     H2_END_FAULTS,        /* streams that had to be reset because of the peer's faults */
     H2_END_CONTINUATIONS, /* a head in too many frames */
     H2_END_HEADS,         /* heads that become far larger than they may be */
-    H2_END_SETTINGS,      /* frames that carry nothing: more than what they stand beside explains */
+    H2_END_SETTINGS,      /* frames that carry nothing: more than the useful frames beside them justify */
     H2_END_PINGS,
     H2_END_PRIORITIES,
     H2_END_EMPTY,
     H2_END_WINDOWS,
     H2_END_UNKNOWN,
     H2_END_ACKS,           /* the peer asks for answers to its frames and does not read them */
-    H2_END_UNACKNOWLEDGED, /* it never said that it knows our SETTINGS */
+    H2_END_UNACKNOWLEDGED, /* the peer never acknowledged our SETTINGS */
     H2_END_COUNT
 };
 const char *h2_end_word(enum h2_end); /* "resets"; for logs and metrics */
@@ -67,34 +67,34 @@ struct h2_limits {
 struct h2_scratch {
     char *bytes;
     size_t size;           /* twice the largest head, and a line */
-    struct blocks *blocks; /* for what comes and goes with streams; NULL: malloc() */
+    struct blocks *blocks; /* the memory of streams; NULL: malloc() */
     struct head head;
 };
 
-/* What a session tells its owner, while it is fed or asked for bytes. All may answer streams, reset them and so on, but
- * neither feed it nor ask it for bytes. */
+/* The callbacks of a session, called while it is fed or asked for bytes. They may answer streams, reset them and so on,
+ * but must neither feed the session nor ask it for bytes. */
 struct h2_calls {
-    /* A server's: a request. Returns what the stream belongs to; NULL: the stream is refused. */
+    /* A server's: a request. Returns the stream's owner; NULL: the stream is refused. */
     void *(*request)(void *owner, struct h2_stream *, const struct head *, bool end);
     /* A server's: a request that is well formed for HTTP/2 and breaks a rule of HTTP/1, or is too large: the verdict
-     * has a status to answer with. Returns what the stream belongs to; NULL: it is refused. */
+     * has a status to answer with. Returns the stream's owner; NULL: the stream is refused. */
     void *(*unfit)(void *owner, struct h2_stream *, struct h1_verdict, bool end);
     /* A client's: an answer, or a 1xx before it. */
     void (*answer)(void *stream, const struct head *, bool end);
     /* A client's: an answer that breaks a rule. The stream has been reset, and its owner hears no more of it. */
     void (*broken)(void *stream, const char *rule);
-    /* More of the body. It counts against the stream's window until h2_took(). */
+    /* More of the body. These bytes count against the stream's window until h2_took(). */
     void (*data)(void *stream, const char *bytes, size_t length);
     /* The fields behind the body, in the form of HTTP/1 with the empty line: h1_parse_trailers() says which of them may
      * be passed on to whom. Of length 0: there was no room for them. `end` follows. */
     void (*trailers)(void *stream, const char *bytes, size_t length);
     void (*end)(void *stream);
-    /* What was to be sent has become little: more is welcome. */
+    /* Few bytes are left to be sent: the owner may add more. */
     void (*drained)(void *stream);
     /* The stream is over and gone. H2_NO_ERROR: both sides had said all. Not called for streams that were refused. */
     void (*closed)(void *stream, uint32_t code);
-    /* A client's: the peer's SETTINGS are known, or have changed; it goes away: streams that it will not look at are
-     * closed with H2_REFUSED_STREAM; it has answered a PING. */
+    /* A client's. settings: the peer's SETTINGS are known, or have changed. goaway: the peer goes away; streams that it
+     * will not process are closed with H2_REFUSED_STREAM. pong: the peer has answered a PING. */
     void (*settings)(void *owner);
     /* The peer knows our SETTINGS. */
     void (*acknowledged)(void *owner);
@@ -108,10 +108,12 @@ struct h2_session *h2_session_new(enum h2_role, const struct h2_limits *, const 
 /* Streams that are left are not told. May be called from an up-call: then the memory goes when that has returned. */
 void h2_session_free(struct h2_session *);
 
-/* Takes bytes that came. False: the session is over; what h2_write() gives then, maybe a GOAWAY, is the last of it. */
+/* Takes received bytes. False: the session is over; the bytes of h2_write() after that, maybe a GOAWAY, are its last.
+ */
 bool h2_feed(struct h2_session *, const char *bytes, size_t length, becalm_ns now);
 
-/* Bytes for the peer, at most `size`, which is at least H2_WRITE_MIN. 0: nothing waits, or only what has no window. */
+/* Bytes for the peer, at most `size`, which is at least H2_WRITE_MIN. 0: nothing waits, or only bodies whose window is
+ * closed. */
 #define H2_WRITE_MIN (16384u + 64u)
 size_t h2_write(struct h2_session *, char *to, size_t size);
 bool h2_wants_write(const struct h2_session *);
@@ -136,7 +138,7 @@ void h2_answer(struct h2_stream *, const struct draft *, bool end);
 
 /* More of the body, which is copied. False: no memory. */
 bool h2_data(struct h2_stream *, const char *bytes, size_t length);
-/* Bytes for the peer that stand in several places: what is said of a body is written from where it came. */
+/* Bytes for the peer in several places: the bytes of a body are written from the buffer that they arrived in. */
 #define H2_PASS_FRAMES 4u
 #define H2_PASS_MOST   (H2_PASS_FRAMES * 16384u)
 struct h2_pass {
@@ -144,10 +146,10 @@ struct h2_pass {
     int count;
     char heads[H2_PASS_FRAMES * 9u];
 };
-/* The same without a copy, if nothing of any body waits: all that waits to be written, and behind it as much of these
- * bytes as both windows and H2_PASS_MOST let go. `end`: they are the last of the body, and nothing follows; it ends if
- * all of them go. Returns how many do; 0: say them by h2_data(). The parts must be written before anything else is
- * asked of the session, as if h2_write() had given them. */
+/* The same without a copy, if nothing of any body waits: all waiting frames, and after them as many of these bytes as
+ * both windows and H2_PASS_MOST allow. `end`: they are the last of the body, which ends if all of them are passed.
+ * Returns how many are; 0: use h2_data() instead. The parts must be written before any other call for this session, as
+ * if h2_write() had returned them. */
 size_t h2_data_pass(struct h2_stream *, struct becalm_text, bool end, struct h2_pass *);
 /* Nothing follows but maybe these fields; NULL: none. */
 void h2_end(struct h2_stream *, const struct head *trailers);
@@ -160,26 +162,27 @@ void h2_took(struct h2_stream *, size_t length);
 
 /* Ends the stream. Its owner hears no more of it: `closed` is not called. */
 void h2_reset(struct h2_stream *, uint32_t code);
-/* The owner has gone, but what was said goes on to be written. */
+/* The owner has gone, but bytes that were queued are still written. */
 void h2_abandon(struct h2_stream *);
-/* A client's: the owner has gone, and the stream is left to end by itself: what comes is thrown away, and the peer gets
- * no window for more. Its request has been said to its end. */
+/* A client's: the owner has gone, and the stream is left to end by itself: received bytes are dropped, and the peer
+ * gets no window for more. Its request has been queued completely. */
 void h2_leave(struct h2_stream *);
 /* Has all been said? */
 bool h2_said_all(const struct h2_stream *);
 
-/* A server goes away in two steps (RFC 9113, 6.8): first it says so, and takes what is on its way; then it says which
- * stream was the last. A PING follows the first step: at its `pong` all that was on its way has come. */
+/* A server goes away in two steps (RFC 9113, 6.8): first it announces the end, and still accepts requests that are on
+ * their way; then it names the last stream. A PING follows the first step: at its `pong` all requests that were on
+ * their way have arrived. */
 void h2_going(struct h2_session *);
 void h2_goaway(struct h2_session *, uint32_t code);
 /* Ends it now: behind the next h2_write() nothing follows. */
 void h2_terminate(struct h2_session *, uint32_t code);
-/* Likewise, because the peer does not acknowledge our SETTINGS. */
+/* Ends the session, because the peer does not acknowledge our SETTINGS. */
 void h2_unacknowledged(struct h2_session *);
 void h2_ping(struct h2_session *);
 
 /* Is this the beginning of HTTP/2's preface, as far as it goes? */
 bool h2_preface(const char *bytes, size_t length);
-#define H2_PREFACE_HEAD 18u /* what of it is a head to HTTP/1 */
+#define H2_PREFACE_HEAD 18u /* the part of the preface that HTTP/1 reads as a head */
 
 #endif

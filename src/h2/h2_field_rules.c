@@ -5,8 +5,8 @@
 
 enum { NAME = 1, METHOD = 2, AUTHORITY = 4, PATH = 8, SCHEME = 16 };
 
-/* What a byte may stand in: names and methods are tokens (RFC 9110, 5.6.2), names in lower case; an authority has the
- * characters of RFC 3986, and a path all that can be seen. */
+/* Where each byte is allowed: names and methods are tokens (RFC 9110, 5.6.2), names in lower case; an authority has the
+ * characters of RFC 3986, and a path all visible characters. */
 /* clang-format off */
 static const uint8_t may[256] = {
      0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,

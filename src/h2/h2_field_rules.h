@@ -2,7 +2,8 @@
 #ifndef BECALM_H2_H2_FIELD_RULES_H
 #define BECALM_H2_H2_FIELD_RULES_H
 
-/* Which bytes names and values of HTTP/2 may have (RFC 9113, 8.2 and 8.3). They look at one field and know no head. */
+/* Which bytes names and values of HTTP/2 may have (RFC 9113, 8.2 and 8.3). These functions check one field and know no
+ * head. */
 
 #include <becalm/http.h>
 
@@ -18,7 +19,7 @@ bool h2_is_authority(struct becalm_text); /* Host, too */
 bool h2_is_path(struct becalm_text);
 bool h2_is_status(struct becalm_text);
 
-/* What Content-Length says; -1: no number, or one that no body has. */
+/* The value of Content-Length; -1: not a number, or too large for any body. */
 int64_t h2_length_of(struct becalm_text);
 
 /* Fields that HTTP/2 has rules for. */

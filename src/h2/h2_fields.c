@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Secrets never enter a table of a connection, and what is new in each message would only push out what is not. */
+/* Secrets never enter the table of a connection. Fields that are new in each message don't either, because they would
+ * only push out useful entries. */
 #define SECRET                                                                                           \
     (FIELD_BIT(FIELD_AUTHORIZATION) | FIELD_BIT(FIELD_PROXY_AUTHORIZATION) | FIELD_BIT(FIELD_COOKIE) |   \
      FIELD_BIT(FIELD_IDEMPOTENCY_KEY) | FIELD_BIT(FIELD_REQUEST_ID) | FIELD_BIT(FIELD_TRACEPARENT) |     \
@@ -94,7 +95,7 @@ void h2_fields_lower(struct h2_fields *fields, char *room)
     }
 }
 
-/* A field of somebody else's head. */
+/* Adds a field of a head that is passed on. */
 static void add_passed(struct h2_fields *fields, enum field_id id, struct becalm_text name, struct becalm_text value)
 {
     if (id != FIELD_OTHER) {
@@ -118,8 +119,8 @@ void h2_fields_add_packed(struct h2_fields *fields, struct becalm_text packed)
     }
 }
 
-/* Few heads have secrets: so the fields are walked a second time for them. What is added may have a field that came as
- * its part, as a list of addresses has. */
+/* Few heads have secrets: so the fields are walked a second time for them. An added field may contain a received one,
+ * such as a list of addresses. */
 void h2_fields_hide_draft(struct h2_fields *fields, const struct draft *draft, size_t first)
 {
     const struct head *head = draft->passed;

@@ -8,7 +8,8 @@
 
 #include "message/draft.h"
 
-/* Of a stream's own fields: those of a head and what is added, and :status, or :method and its friends. */
+/* The most fields of a head: those of the received head, added ones, and :status, or :method and the other pseudo
+ * fields. */
 #define H2_FIELDS_MAX (HEAD_FIELDS_MAX + DRAFT_ADDED_MAX + 8)
 
 struct h2_fields {
@@ -28,14 +29,14 @@ void h2_fields_lower(struct h2_fields *, char *room);
 void h2_fields_add(struct h2_fields *, const char *name, struct becalm_text value);
 /* Fields that were kept; the phrase among them has no name, and HTTP/2 no phrase. */
 void h2_fields_add_packed(struct h2_fields *, struct becalm_text packed);
-/* The field at this place is never indexed, whatever its name. */
+/* The field at this place is never indexed, with any name. */
 static inline void h2_fields_hide(struct h2_fields *fields, size_t at)
 {
     fields->field[at].remembering = H2_SECRET;
 }
 /* All of a draft but its first line. */
 void h2_fields_add_draft(struct h2_fields *, const struct draft *);
-/* Of the draft that was added from `first` on: hides what of its head is secret. */
+/* Hides the secret fields of the draft's head, which was added from `first` on. */
 void h2_fields_hide_draft(struct h2_fields *, const struct draft *, size_t first);
 
 #endif

@@ -7,8 +7,8 @@ static bool is_worth_telling(uint32_t untold, int32_t whole)
     return untold > 0 && untold >= (uint32_t)whole / 2;
 }
 
-/* A stream whose owner is slow must not stop the others: the connection's window is as large as all of theirs, and
- * opens as bytes come. */
+/* A stream with a slow owner must not stop other streams: the connection's window is as large as those of all streams,
+ * and opens again as bytes arrive. */
 static void tell_connection(struct h2_session *session, uint32_t length)
 {
     session->untold += length;

@@ -2,7 +2,7 @@
 #ifndef BECALM_H2_H2_FRAME_H
 #define BECALM_H2_H2_FRAME_H
 
-/* What frames of HTTP/2 look like (RFC 9113, 4.1 and 6): numbers in bytes, and nothing that needs a session. */
+/* The layout of HTTP/2 frames (RFC 9113, 4.1 and 6); nothing here needs a session. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #define H2_FRAME_MAX    16384u /* of a payload: ours to take, since we announce no more, and ours to send */
 #define H2_ID_MAX       INT32_MAX
 #define H2_WINDOW_MAX   INT32_MAX
-#define H2_WINDOW_FIRST 65535 /* of a stream and of a connection, before anybody says more */
+#define H2_WINDOW_FIRST 65535 /* the initial window of a stream and of a connection */
 
 enum h2_frame_type {
     H2_DATA,
@@ -24,7 +24,7 @@ enum h2_frame_type {
     H2_PING,
     H2_GOAWAY,
     H2_WINDOW_UPDATE,
-    H2_CONTINUATION /* a type is any byte: those above it are nobody's */
+    H2_CONTINUATION /* a type is any byte: larger types are unknown */
 };
 
 enum {

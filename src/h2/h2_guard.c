@@ -42,8 +42,8 @@ bool h2_guard_fault(struct h2_guard *guard)
     return take(&guard->faults);
 }
 
-/* One that was open for a while has cost its peer a place among its streams meanwhile, and a caller whose time is up
- * resets whatever it waits for: in an outage that is every stream. */
+/* A stream that was open for a while has used one of the peer's streams meanwhile. And a caller whose time is over
+ * resets all streams that it waits for: in an outage that is every stream. */
 bool h2_guard_reset(struct h2_guard *guard, becalm_ns age)
 {
     return age >= H2_GUARD_YOUNG || take(&guard->resets);

@@ -2,8 +2,8 @@
 #ifndef BECALM_H2_H2_GUARD_H
 #define BECALM_H2_H2_GUARD_H
 
-/* Counts what costs this side work and the peer nothing. Each kind has a bucket, which use fills again: a peer that
- * asks for something may also reset, ping and set as peers do. */
+/* Counts frames that cost this side work and the peer nothing. Each kind has a bucket, which normal use refills: a peer
+ * that sends requests may also reset, ping and change settings. */
 
 #include "h2.h"
 
@@ -31,7 +31,7 @@ void h2_guard_time(struct h2_guard *, becalm_ns now);
 bool h2_guard_frame(struct h2_guard *);
 bool h2_guard_fault(struct h2_guard *);
 bool h2_guard_reset(struct h2_guard *, becalm_ns age);
-/* What makes up for it. */
+/* Normal use, which refills the buckets. */
 void h2_guard_asked(struct h2_guard *);
 void h2_guard_answered(struct h2_guard *);
 void h2_guard_sent(struct h2_guard *);

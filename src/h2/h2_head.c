@@ -8,8 +8,9 @@
 /* Fields of a head as they come: cookies are counted one by one, since each is a field here. */
 #define FIELDS_MAX (4 * HEAD_REQUEST_FIELDS_MAX)
 
-/* Bytes that crumbs of a cookie may push on. They come one behind the other and push nothing; who scatters them behind
- * a large field by an index of HPACK each could have megabytes moved for some hundred bytes. */
+/* The most bytes that are moved to join cookie crumbs. Usually crumbs come one after the other, and nothing moves. An
+ * attacker who puts a large field, as one HPACK index, between crumbs could have megabytes moved for some hundred
+ * bytes. */
 #define MOVED_MAX (1u << 20)
 
 void h2_block_begin(struct h2_block *block, enum h2_block_kind kind, const struct h2_scratch *scratch)
@@ -22,8 +23,7 @@ static struct becalm_text text_at(const struct h2_block *block, struct h2_span s
     return (struct becalm_text){block->text.at + span.at, span.length};
 }
 
-/* Where the value of a pseudo field goes that a head of this kind may have, and whether it is one; NULL: there is no
- * such field. */
+/* The place for the value of a pseudo field; NULL: a head of this kind may not have it. */
 static struct h2_span *pseudo_of(struct h2_block *block, struct becalm_text name, struct becalm_text value, bool *right)
 {
     bool request = block->kind == H2_BLOCK_REQUEST;
@@ -50,7 +50,7 @@ static struct h2_span *pseudo_of(struct h2_block *block, struct becalm_text name
     return NULL;
 }
 
-/* It comes before all others, and once. */
+/* A pseudo field comes before all regular fields, and once. */
 static void keep_pseudo(struct h2_block *block, struct becalm_text name, struct becalm_text value)
 {
     bool right = false;
@@ -156,7 +156,7 @@ static bool host_said(struct h2_block *block, struct becalm_text value)
     return true;
 }
 
-/* The number is what it says, once; an answer that has no body says none. */
+/* Content-Length must be a number and occur once; an answer without a body has none. */
 static bool keep_length(struct h2_block *block, struct becalm_text value)
 {
     struct becalm_text status = text_at(block, block->status);
@@ -166,7 +166,7 @@ static bool keep_length(struct h2_block *block, struct becalm_text value)
     return text_is(status, "204") ? block->length == 0 : block->length >= 0;
 }
 
-/* What HTTP/2 asks of a field that is not of its own (RFC 9113, 8.2). */
+/* The rules of HTTP/2 for regular fields (RFC 9113, 8.2). */
 static bool is_right(struct h2_block *block, struct becalm_text name, struct becalm_text value)
 {
     if (!h2_is_name(name) || !h2_is_value(value)) {
@@ -256,7 +256,7 @@ void h2_block_hide(struct h2_block *block, struct becalm_text name, struct becal
     }
 }
 
-/* A path is one, or the asterisk of OPTIONS; of other schemes nobody knows what theirs are. */
+/* A path begins with a slash, or is the asterisk of OPTIONS; other schemes may have other forms. */
 static bool has_path(const struct h2_block *block)
 {
     struct becalm_text path = text_at(block, block->path);
@@ -283,7 +283,7 @@ bool h2_block_is_whole(const struct h2_block *block)
         return false;
     }
     switch (block->kind) {
-    case H2_BLOCK_REQUEST: /* what is too large to be kept is told so */
+    case H2_BLOCK_REQUEST: /* a head that is too large to be kept is answered with 431 */
         return block->text.full || is_whole_request(block);
     case H2_BLOCK_ANSWER:
         return block->status.at != 0;

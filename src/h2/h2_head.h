@@ -2,10 +2,10 @@
 #ifndef BECALM_H2_H2_HEAD_H
 #define BECALM_H2_H2_HEAD_H
 
-/* A head that comes field by field, put into the form of HTTP/1 and parsed as that. What only HTTP/2 knows is checked
- * before (RFC 9113, 8.2 and 8.3): pseudo fields come first, once, and are those that belong there; names are in lower
- * case; there is no field for one connection but `te: trailers`; values have no control bytes and no blanks around
- * them. */
+/* A head that comes field by field, put into the form of HTTP/1 and parsed as that. The rules of HTTP/2 alone are
+ * checked before (RFC 9113, 8.2 and 8.3): pseudo fields come first, once, and are those that belong there; names are in
+ * lower case; there is no field for one connection but `te: trailers`; values have no control bytes and no blanks
+ * around them. */
 
 #include "h2.h"
 
@@ -30,26 +30,26 @@ struct h2_block {
     struct h2_span authority;
     struct h2_span path;
     struct h2_span status;
-    int64_t length; /* what Content-Length says; -1: there is none */
+    int64_t length; /* the value of Content-Length; -1: there is none */
     bool secret;    /* a field was marked as never indexed, or one of these: */
     bool secret_method;
     bool secret_authority;
     bool secret_path;
     bool secret_status;
     bool host;         /* there is a Host */
-    bool malformed;    /* it breaks a rule of HTTP/2: nobody hears of it */
-    const char *wrong; /* which rule of HTTP/1 it breaks; NULL: none so far */
+    bool malformed;    /* the head breaks a rule of HTTP/2 and is dropped */
+    const char *wrong; /* the rule of HTTP/1 that it breaks; NULL: none so far */
 };
 
 void h2_block_begin(struct h2_block *, enum h2_block_kind, const struct h2_scratch *);
 void h2_block_field(struct h2_block *, struct becalm_text name, struct becalm_text value);
-/* Its sender has marked it as never indexed (RFC 7541, 6.2.3); it was the latest. */
+/* The sender has marked the latest field as never indexed (RFC 7541, 6.2.3). */
 void h2_block_hide(struct h2_block *, struct becalm_text name, struct becalm_text value);
-/* Of a head that nobody hears of: the field is only counted. */
+/* For a head that is dropped: the field is only counted. */
 void h2_block_count(struct h2_block *, struct becalm_text name, struct becalm_text value);
-/* All is here: is it well formed, and has what it must have? */
+/* All fields are here: is the head well formed, with all required fields? */
 bool h2_block_is_whole(const struct h2_block *);
-/* Is it so large that nobody means it? */
+/* Is the head so large that it must be an attack? */
 bool h2_block_bomb(const struct h2_block *, const struct h2_limits *);
 
 /* All is here: parses it. `end`: no body follows. An answer's framing depends on the request's method. */

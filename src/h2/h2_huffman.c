@@ -100,7 +100,7 @@ static void put_four(char *to, uint32_t four)
     to[3] = (char)four;
 }
 
-/* What is left of the last bits, filled up with ones. */
+/* Writes the remaining bits, filled up with ones. */
 static char *put_rest(char *to, uint64_t bits, uint32_t count)
 {
     uint32_t fill = (8 - count % 8) % 8;
@@ -113,7 +113,7 @@ static char *put_rest(char *to, uint64_t bits, uint32_t count)
 
 char *h2_huffman_put(char *to, struct becalm_text text)
 {
-    const char *stop = to + text.length; /* it must end before */
+    const char *stop = to + text.length; /* the result must end before this */
     uint64_t bits = 0;
     uint32_t count = 0; /* of them that were not written: never 32, and no code has more than 30 */
     for (size_t i = 0; i < text.length; i++) {

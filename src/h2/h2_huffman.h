@@ -8,8 +8,8 @@
 
 /* How many bytes a text takes. */
 size_t h2_huffman_size(struct becalm_text);
-/* Writes it, if that makes it shorter: at most one byte less than the text has. Returns where it ends; NULL: it would
- * not be shorter, and what stands there now means nothing. */
+/* Writes the text in Huffman code, if that is shorter: at least one byte less than the text. Returns the end; NULL: it
+ * would not be shorter, and the bytes at `to` are undefined. */
 char *h2_huffman_put(char *to, struct becalm_text);
 
 #endif

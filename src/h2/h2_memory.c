@@ -4,7 +4,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-/* nghttp2 gives back what it has without saying how large that is, so it stands before it. */
+/* nghttp2 frees memory without its size, so the size is stored before each block. */
 struct block {
     alignas(max_align_t) size_t size; /* with this */
 };

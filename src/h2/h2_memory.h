@@ -2,7 +2,8 @@
 #ifndef BECALM_H2_H2_MEMORY_H
 #define BECALM_H2_H2_MEMORY_H
 
-/* The memory of HPACK's tables. What comes and goes with heads is the worker's, which keeps it for the next ones. */
+/* The memory of HPACK's tables. Memory that is needed for each head comes from the worker, which keeps it for the next
+ * head. */
 
 #include "loop/blocks.h"
 

@@ -58,8 +58,8 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return ((hash << 5 | hash >> 59) ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Fields that collide cost a look each, and there are at most some hundred: so a hash that nobody can guess is not
- * needed. The last bytes may be counted twice. */
+/* Fields that collide cost a look each, and there are at most some hundred: so the hash need not be unpredictable. The
+ * last bytes may be counted twice. */
 static uint64_t hash_text(uint64_t hash, struct becalm_text text)
 {
     const char *at = text.at;
@@ -134,7 +134,7 @@ void h2_packer_init(struct h2_packer *packer, struct blocks *blocks, uint32_t li
     *packer = (struct h2_packer){.blocks = blocks, .limit = limit};
 }
 
-/* It is the last one in its slot: the others were added later. */
+/* The entry is the last one in its slot: all others there were added later. */
 static void take_out(struct h2_packer *packer, struct h2_packed *entry)
 {
     struct h2_packed **link = &packer->slot[slot_of(entry->hashes.both)];
@@ -218,7 +218,7 @@ static void put_in(struct h2_packer *packer, struct h2_packed *entry)
 
 /* ---- bytes ---- */
 
-/* A number behind the bits that say what it is (RFC 7541, 5.1). `room` is what all bits behind them are: less than that
+/* A number after the bits of its kind (RFC 7541, 5.1). `room` has all remaining bits of the byte set: a smaller number
  * fits there. */
 static char *put_number(char *to, uint8_t what, uint32_t room, size_t number)
 {
@@ -256,7 +256,7 @@ static char *put_text(char *to, struct becalm_text text)
     return to + text.length;
 }
 
-/* What the number of the name stands behind. */
+/* Writes the bits of the field's kind, and the number of its name. */
 static char *put_kind(char *to, const struct h2_field *field, bool remembered, uint32_t name)
 {
     if (remembered) {
@@ -265,7 +265,7 @@ static char *put_kind(char *to, const struct h2_field *field, bool remembered, u
     return put_number(to, field->remembering == H2_SECRET ? NEVER : PLAIN, ROOM_4, name);
 }
 
-/* A field by its bytes; `name` is the number of its name, 0: it has none that everybody knows. */
+/* A field as literal bytes; `name` is the number of its name, 0: the name is in no table. */
 static char *put_literal(struct h2_packer *packer, const struct h2_field *field, struct hashes hashes, uint32_t name,
                          char *to)
 {
@@ -287,7 +287,7 @@ static uint32_t find_static(const struct h2_field *field, uint32_t *name)
     return *name == 0 || field->remembering == H2_SECRET ? 0 : h2_static_field(*name, field->value);
 }
 
-/* Most pseudo fields are among those that everybody knows, and hardly any other. */
+/* Most pseudo fields are in the static table, and hardly any other field. */
 static char *put_field(struct h2_packer *packer, const struct h2_field *field, char *to)
 {
     bool pseudo = field->name.length > 0 && field->name.at[0] == ':';
@@ -304,7 +304,7 @@ static char *put_field(struct h2_packer *packer, const struct h2_field *field, c
     return found != 0 ? put_number(to, INDEXED, ROOM_7, found) : put_literal(packer, field, hashes, name, to);
 }
 
-/* Before the fields of a head: what became of the table's size (RFC 7541, 4.2). */
+/* Before the fields of a head: changes of the table's size (RFC 7541, 4.2). */
 static char *put_limits(struct h2_packer *packer, char *to)
 {
     if (packer->changed) {

@@ -2,18 +2,19 @@
 #ifndef BECALM_H2_H2_PACKER_H
 #define BECALM_H2_H2_PACKER_H
 
-/* Packs the heads that one side of a connection says (HPACK, RFC 7541). It has a table of fields that were said, which
- * the peer has, too: a field that stands in it is a number. The peer says how large the table may be at most; without
- * memory for an entry the field is said and not remembered, so nothing here fails. */
+/* Packs the heads that one side of a connection sends (HPACK, RFC 7541). It keeps a table of sent fields, of which the
+ * peer has a copy: a field in the table is sent as a number. The peer sets the largest size of the table. Without
+ * memory for an entry the field is sent and not remembered, so nothing here fails. */
 
 #include "loop/blocks.h"
 
 #include <becalm/http.h>
 
 enum h2_remembering {
-    H2_REMEMBERED, /* it enters the table */
-    H2_SAID,       /* it would only push out others: it is new in each message */
-    H2_SECRET      /* nobody behind the peer may remember it either (RFC 7541, 6.2.3); what comes so is passed on so */
+    H2_REMEMBERED, /* the field enters the table */
+    H2_SAID,  /* the field does not enter the table: it is new in each message, and would push out useful entries */
+    H2_SECRET /* never indexed, also not by proxies after the peer (RFC 7541, 6.2.3); a field that arrives with this
+                 mark keeps it */
 };
 
 struct h2_field {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST 512u /* bytes: what most connections ever have waiting */
+#define FIRST 512u /* bytes: enough for most connections */
 
 char *h2_queue_room(struct h2_session *session, size_t length)
 {
@@ -50,7 +50,7 @@ void h2_queue_number(struct h2_session *session, enum h2_frame_type type, int32_
     h2_queue_frame(session, (struct h2_frame){.type = (uint8_t)type, .id = id, .length = sizeof payload}, payload);
 }
 
-/* A stream that is reset because of what the peer did on it has cost it nothing: "made you reset". */
+/* A reset that the peer provoked has cost the peer nothing: "made you reset". */
 static void note_reset(struct h2_session *session, uint32_t code)
 {
     bool bears = true;
@@ -90,7 +90,7 @@ void h2_queue_goaway(struct h2_session *session, int32_t last, uint32_t code)
     h2_queue_frame(session, (struct h2_frame){.type = H2_GOAWAY, .length = sizeof payload}, payload);
 }
 
-/* Of the requests that nobody has begun to write, the one that stands first; NULL: there is none. */
+/* The first request of which no byte has been written; NULL: there is none. */
 static const struct h2_stream *first_unsent(const struct h2_session *session)
 {
     const struct h2_stream *first = NULL;

@@ -107,7 +107,7 @@ static uint32_t read_depends(struct h2_session *session, const uint8_t *bytes, s
     return used;
 }
 
-/* The payload has come: what is left is padding, or nothing. */
+/* The payload has been read: only padding may be left. */
 static void end_payload(struct h2_reader *reader)
 {
     reader->left = reader->padding;

@@ -10,8 +10,8 @@
 
 /* ---- heads ---- */
 
-/* Splits what was packed behind the first frame's head into frames of the size that everybody takes. There is room for
- * their heads. Returns how long all of it is. */
+/* Splits the packed bytes after the first frame's head into frames of the size that every peer accepts. There is room
+ * for their heads. Returns the total length. */
 static uint32_t split_head(char *to, uint32_t length, struct h2_frame frame)
 {
     uint32_t rest = length == 0 ? 0 : (length - 1) / H2_FRAME_MAX; /* frames behind the first */
@@ -45,12 +45,12 @@ bool h2_queue_head(struct h2_session *session, int32_t id, struct h2_fields *fie
     return true;
 }
 
-/* A head is said on a stream. Whatever follows of it has its turn when that is written. */
+/* Queues a head of a stream. Its body has its turn when the head is written. */
 static void say_head(struct h2_stream *stream, struct h2_fields *fields, bool end)
 {
     struct h2_session *session = stream->session;
     if (session->end != H2_END_NONE) {
-        return; /* nobody would read it */
+        return; /* the peer would not read it */
     }
     stream->failed |= !h2_queue_head(session, stream->id, fields, end);
     if (end) {

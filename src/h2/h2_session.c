@@ -140,7 +140,8 @@ bool h2_idle_again(struct h2_session *session)
 
 /* ---- bytes that come ---- */
 
-/* The head that is coming stands in memory that others use, too. Keeps what there is of it, and puts it back. */
+/* The head that is being received is in memory that sessions share. Saves the part that has arrived, and puts it back
+ * later. */
 static void keep_part(struct h2_session *session)
 {
     const struct h2_block *block = &session->block;
@@ -176,7 +177,7 @@ bool h2_feed(struct h2_session *session, const char *bytes, size_t length, becal
     return session->end == H2_END_NONE;
 }
 
-/* ---- what is known of it ---- */
+/* ---- the state of a session ---- */
 
 bool h2_over(const struct h2_session *session)
 {

@@ -11,7 +11,7 @@ static size_t put_setting(char *to, enum h2_setting what, uint32_t value)
     return SETTING;
 }
 
-/* What this side can hold, and nothing beyond it. */
+/* Sends SETTINGS that promise no more than this side can hold. */
 void h2_settings_say(struct h2_session *session)
 {
     const struct h2_limits *limits = &session->limits;
@@ -49,8 +49,8 @@ static uint32_t take_push(const struct h2_session *session, uint32_t value)
     return value > (session->role == H2_SERVER ? 1u : 0u) ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
 }
 
-/* It counts when all of the frame is here: until it is acknowledged the peer's table is as large as it was, and a head
- * that goes before must not say that it may be larger. */
+/* The new size counts when the whole frame has arrived. Until it is acknowledged the peer's table has its old size, and
+ * a head that is sent before must not announce a larger one. */
 static uint32_t take_table(struct h2_session *session, uint32_t value)
 {
     uint32_t bytes = value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES;
@@ -81,12 +81,12 @@ uint32_t h2_settings_take(struct h2_session *session, uint16_t what, uint32_t va
         return H2_NO_ERROR;
     case H2_SET_INITIAL_WINDOW_SIZE:
         return take_window(session, value);
-    case H2_SET_MAX_FRAME_SIZE: /* ours are never larger than the least that everybody takes */
+    case H2_SET_MAX_FRAME_SIZE: /* our frames are never larger than the minimum that every peer accepts */
         return value < H2_FRAME_MAX || value > 0xffffff ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
     case H2_SET_ENABLE_CONNECT_PROTOCOL:
     case H2_SET_NO_RFC7540_PRIORITIES:
         return value > 1 ? H2_PROTOCOL_ERROR : H2_NO_ERROR;
-    default: /* MAX_HEADER_LIST_SIZE is advice; the others are nobody's */
+    default: /* MAX_HEADER_LIST_SIZE is advice; other parameters are unknown */
         return H2_NO_ERROR;
     }
 }

@@ -6,7 +6,7 @@
 
 #include <becalm/http.h>
 
-#define H2_STATIC_COUNT 61u /* they are 1 to 61 */
+#define H2_STATIC_COUNT 61u /* the indices are 1 to 61 */
 
 /* The first with this name; 0: there is none. */
 uint32_t h2_static_name(struct becalm_text name);

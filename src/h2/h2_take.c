@@ -3,7 +3,7 @@
 
 /* ---- a frame begins ---- */
 
-/* What the frame's kind is called when there are too many of it. H2_END_NONE: it carries something. */
+/* The reason to end the session if there are too many frames of this kind. H2_END_NONE: the frame is useful. */
 static enum h2_end idle_kind(const struct h2_frame *frame)
 {
     switch (frame->type) {
@@ -41,7 +41,7 @@ static uint32_t length_of(uint8_t type)
     case H2_PING:
     case H2_GOAWAY:
         return 8;
-    default: /* the others have any */
+    default: /* frames of other types may have any length */
         return 0;
     }
 }
@@ -64,7 +64,7 @@ static bool has_right_length(const struct h2_frame *frame)
     }
 }
 
-/* Is the frame about a stream, or about the connection? H2_NO_ERROR: it is what it has to be. */
+/* Is the frame about a stream, or about the connection? H2_NO_ERROR: it is right. */
 static uint32_t wrong_stream(const struct h2_session *session, const struct h2_frame *frame)
 {
     switch (frame->type) {
@@ -88,7 +88,7 @@ static uint32_t wrong_stream(const struct h2_session *session, const struct h2_f
     }
 }
 
-/* What is wrong with the frame whose head is here; H2_NO_ERROR: nothing so far. */
+/* The error of a frame whose head has arrived; H2_NO_ERROR: none so far. */
 static uint32_t wrong_frame(const struct h2_session *session, const struct h2_frame *frame)
 {
     bool first = !session->has_settings;
@@ -106,8 +106,8 @@ static uint32_t wrong_frame(const struct h2_session *session, const struct h2_fr
     return wrong != H2_NO_ERROR || has_right_length(frame) ? wrong : H2_FRAME_SIZE_ERROR;
 }
 
-/* DATA for a stream that is over. What the peer has ended itself, or never opened, it knows; of streams that this side
- * has reset it may not have heard. */
+/* DATA for a stream that is over. The peer knows the streams that it has ended itself or never opened; it may not know
+ * yet that this side has reset a stream. */
 static uint32_t wrong_data(const struct h2_session *session, const struct h2_stream *stream, int32_t id)
 {
     if (stream != NULL) {
@@ -181,7 +181,7 @@ void h2_take_frame(struct h2_session *session)
     case H2_WINDOW_UPDATE:
         reader->reading = H2_READS_PART;
         break;
-    default: /* nobody here knows it */
+    default: /* an unknown type */
         reader->reading = H2_READS_REST;
         break;
     }
@@ -311,7 +311,7 @@ static void take_goaway(struct h2_session *session, int32_t last, uint32_t code)
             if (over) {
                 h2_stream_close(stream, H2_REFUSED_STREAM);
             }
-            stream = over ? session->streams : stream->next; /* whoever was told may have ended others */
+            stream = over ? session->streams : stream->next; /* the callback may have ended other streams */
         }
     }
     session->gone = true;
@@ -383,7 +383,7 @@ void h2_take_part(struct h2_session *session)
     case H2_WINDOW_UPDATE:
         take_window(session, h2_number31(part));
         break;
-    default: /* the others are no parts */
+    default: /* frames of other types are not read in parts */
         break;
     }
 }

@@ -21,8 +21,8 @@ static enum h2_heading refuse(struct h2_session *session, int32_t id, uint32_t c
     return H2_HEADING_DROPPED;
 }
 
-/* The peer has as many streams as it may have. Those whose end it may have read are none any more, although this side
- * takes note of that with the next h2_write() only. */
+/* The peer has as many streams as it may have. Streams whose end the peer may have read do not count any more, although
+ * this side closes them only at the next h2_write(). */
 static bool is_full(const struct h2_session *session)
 {
     uint32_t open = session->stream_count;
@@ -41,7 +41,7 @@ static enum h2_heading begin_request(struct h2_session *session, int32_t id)
 {
     h2_past_opened(&session->past, id);
     if (id > session->last_said) {
-        return drop(); /* behind our GOAWAY its client asks somebody else: nothing is begun here */
+        return drop(); /* after our GOAWAY the client sends its requests elsewhere: nothing is begun here */
     }
     if (is_full(session)) {
         return session->acknowledged ? wrong(session, H2_PROTOCOL_ERROR) : refuse(session, id, H2_REFUSED_STREAM);
@@ -112,11 +112,11 @@ static void take_request(struct h2_session *session, struct h2_stream *stream, b
     stream->owner = verdict.kind == H1_OK ? session->calls->request(session->owner, stream, head, end)
                                           : session->calls->unfit(session->owner, stream, verdict, end);
     if (stream->owner == NULL && !session->doomed && !stream->said && stream->state != H2_STATE_CLOSED) {
-        h2_stream_fail(stream, H2_REFUSED_STREAM); /* nobody wants it */
+        h2_stream_fail(stream, H2_REFUSED_STREAM); /* no owner took the request */
     }
 }
 
-/* Neither an answer to HEAD nor 204 and 304 has a body, whatever length they name. */
+/* Neither an answer to HEAD nor 204 and 304 has a body, with any Content-Length. */
 static bool is_bodiless(const struct h2_stream *stream, uint32_t status)
 {
     return stream->to_head || status == 204 || status == 304;
@@ -152,7 +152,7 @@ static void take_trailers(struct h2_session *session, struct h2_stream *stream)
     }
 }
 
-/* Is it what HTTP/2 calls well formed (RFC 9113, 8.1.1)? */
+/* Is the head well formed (RFC 9113, 8.1.1)? */
 static bool is_well_formed(const struct h2_block *block, bool end)
 {
     bool lengthy = end && block->kind == H2_BLOCK_REQUEST && block->length > 0;
@@ -175,7 +175,7 @@ static void take_whole(struct h2_session *session)
     case H2_BLOCK_REQUEST:
         stream->expected = session->block.length;
         if (end) {
-            h2_stream_enter(stream, H2_STATE_HEARD); /* whoever answers at once has heard all of it */
+            h2_stream_enter(stream, H2_STATE_HEARD); /* an owner that answers at once has the whole request */
         }
         take_request(session, stream, end);
         break;

@@ -90,7 +90,7 @@ static void pass_frame(struct h2_stream *stream, struct h2_pass *pass, struct be
     h2_guard_sent(&stream->session->guard);
 }
 
-/* What waits goes before it. Its memory stays until the next frame is queued. */
+/* Frames that wait go before it. Their memory stays valid until the next frame is queued. */
 static void pass_queue(struct h2_session *session, struct h2_pass *pass)
 {
     struct bytes *queue = &session->queue;
@@ -127,7 +127,7 @@ size_t h2_data_pass(struct h2_stream *stream, struct becalm_text bytes, bool end
 
 enum served { SERVED, SERVED_NOTHING, SERVED_NO_ROOM };
 
-/* One frame of a body. The stream has its next turn behind the others. */
+/* One frame of a body. The stream's next turn comes after all other streams. */
 static enum served serve_body(struct h2_stream *stream, struct text_sink *out)
 {
     size_t left = bytes_left(&stream->out);
@@ -193,7 +193,7 @@ static void write_all(struct h2_session *session, struct text_sink *out)
     }
 }
 
-/* Streams that have room again. Whoever is told may end any of them. */
+/* Tells streams that have room again. The callback may end any stream. */
 static void tell_drained(struct h2_session *session)
 {
     struct h2_stream *stream = session->streams;

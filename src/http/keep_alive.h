@@ -7,7 +7,7 @@
 
 #include <becalm/http.h>
 
-#define BECALM__KEEP_ALIVE_MAX 1000000u /* seconds; whoever says more may mean it */
+#define BECALM__KEEP_ALIVE_MAX 1000000u /* seconds; a larger value is cut to this */
 
 struct becalm__keep_alive {
     bool has_timeout;
@@ -15,8 +15,8 @@ struct becalm__keep_alive {
     bool spent;       /* max=0: not one more */
 };
 
-/* Reads one line, and adds it to what was read before. False: it is malformed, and nothing of it counts. Parameters of
- * other names are left out. */
+/* Reads one line, and adds it to the lines before. False: the line is malformed and ignored. Parameters of other names
+ * are skipped. */
 bool becalm__keep_alive_read(struct becalm_text, struct becalm__keep_alive *);
 
 #endif

@@ -26,8 +26,8 @@ struct becalm__path {
     struct becalm_text text; /* without the query */
     bool escaped;            /* its normal form is not the text itself */
     bool odd;                /* its resolved form is not its normal form */
-    bool dotted;             /* it has segments that are . or .. */
-    bool climbs;             /* it has segments that are .. */
+    bool dotted;             /* the path has segments that are . or .. */
+    bool climbs;             /* the path has segments that are .. */
 };
 
 /* Reads the path at the front of `target`, up to its query. "*" is one (OPTIONS), and so is none at all (CONNECT).

@@ -78,7 +78,7 @@ static struct status_and_error by_reason(enum becalm_reason reason, enum becalm_
     case BECALM_WHY_STOPPED:
     case BECALM_WHY_RETRIES_OFF:
         return by_outcome(last);
-    case BECALM_WHY_OK: /* no such end without an answer */
+    case BECALM_WHY_OK: /* calls with these reasons always have an answer */
     case BECALM_WHY_NONE:
     case BECALM_WHY_BACKOFF:
     case BECALM_WHY_HINT:

@@ -7,11 +7,12 @@
 
 #define ROWS   1024u
 #define PLACES 8u
-#define LONGEST \
-    (60 * BECALM_S) /* an entry is kept for a request without a deadline, whose end was not written down, too */
+#define LONGEST                                                                                                      \
+    (60 * BECALM_S) /* the time that an entry is kept for a request without a deadline, if its end is never reported \
+                     */
 
 struct entry {
-    uint64_t key; /* 0: nobody's */
+    uint64_t key; /* 0: the place is free */
     uint64_t peer;
     becalm_ns deadline_at;
     becalm_ns ends_at;
@@ -154,7 +155,7 @@ static bool row_expired(const struct row *row, uint64_t key, becalm_ns now)
     return false;
 }
 
-/* The same as join_deadline(), and what it was. */
+/* The same as join_deadline(); also returns how the lookup ended. */
 static enum join_count look(struct join_table *table, const struct join_keys *keys, becalm_ns now,
                             becalm_ns *deadline_at)
 {

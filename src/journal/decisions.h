@@ -3,7 +3,7 @@
 #define BECALM_JOURNAL_DECISIONS_H
 
 /* The latest decisions of one worker, for /api/decisions: every call that was retried, refused or failed, and one of
- * sixty-four of the others. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
+ * sixty-four of all other calls. Bounded; the oldest are overwritten. The worker writes, the admin thread reads. */
 
 #include <becalm/http.h>
 

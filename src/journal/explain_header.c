@@ -56,7 +56,8 @@ static struct figures figures_of(const struct becalm_record *r)
     case BECALM_WHY_NO_HOST:
     case BECALM_WHY_NO_CONNECTION:
         return figures_in_ms(r);
-    case BECALM_WHY_SHED: /* what waited is judged by its time; what found no place, by how many waited */
+    case BECALM_WHY_SHED: /* a call that waited was shed by its time; a call that found no place, by the number of
+                             waiting calls */
         return r->gated > 0 || r->need > BECALM_QUEUE_MAX ? figures_in_ms(r) : figures_in(r, "calls");
     case BECALM_WHY_ATTEMPTS_SPENT:
         return figures_in(r, "attempts");
@@ -184,9 +185,9 @@ size_t explain_header(const struct explain *e, char text[EXPLAIN_HEADER_MAX])
     return whole;
 }
 
-/* ---- what would have to change for the other decision ---- */
+/* ---- which number would have to change for the opposite decision ---- */
 
-/* {have} and {need} stand for the numbers. NULL: there is no other decision to speak of. */
+/* {have} and {need} stand for the numbers. NULL: no number decides this reason. */
 static const char *change_by_numbers(const struct becalm_record *r, const struct figures *figures)
 {
     switch (r->reason) {
@@ -276,7 +277,7 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_PERMANENT:
         return "Nothing: the same request gets the same answer.";
     case BECALM_WHY_ANSWER_DELIVERED:
-        return "Nothing: what has reached the caller can't be taken back.";
+        return "Nothing: an answer that has reached the caller can't be taken back.";
     case BECALM_WHY_STOPPED:
         return "An answer without a mark or pushback that says not to retry.";
     case BECALM_WHY_CANCELLED:

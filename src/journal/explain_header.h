@@ -18,7 +18,7 @@ struct explain {
     /* While the answer is being passed on, the record has no reason and no end yet: then use the action's, and now. */
     enum becalm_reason why;
     becalm_ns now;
-    /* JSON only; what is absent is left out. */
+    /* JSON only; absent values are left out. */
     uint64_t wall; /* of its beginning, nanoseconds since 1970 */
     struct becalm_text service;
     struct becalm_text endpoint;

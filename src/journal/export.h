@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_EXPORT_H
 #define BECALM_JOURNAL_EXPORT_H
 
-/* One POST to a collector at a time, by libcurl, for one thread. It never waits longer than its caller allows, even if
- * the collector hangs or is gone. */
+/* One POST to a collector at a time, by libcurl, for one thread. An export never takes longer than its caller allows,
+ * even if the collector hangs or is gone. */
 
 #include <becalm/config.h>
 
@@ -24,7 +24,7 @@ bool export_place_make(struct export_place *,
 void export_place_free(struct export_place *);
 
 enum export_end {
-    EXPORT_NONE,    /* it goes on, or there is none */
+    EXPORT_NONE,    /* an export is in progress, or none was begun */
     EXPORT_TAKEN,   /* with 2xx */
     EXPORT_AGAIN,   /* a status that OTLP calls retryable, or no answer */
     EXPORT_REFUSED, /* a retry would be refused again */

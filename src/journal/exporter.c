@@ -21,7 +21,7 @@
 #define BATCH_AFTER BECALM_S            /* a span waits no longer for others to be exported with */
 #define BATCH_SPANS 512u                /* so many are exported at once */
 #define QUEUE_BYTES (4u * 1024 * 1024)  /* notes that wait */
-#define BODY_MAX    (16u * 1024 * 1024) /* what one batch may become as text */
+#define BODY_MAX    (16u * 1024 * 1024) /* the most bytes of one batch as text */
 #define TRIES       5u                  /* of one batch */
 #define WAIT_FIRST  BECALM_S        /* before its second try, doubled for each further one, of which half is random */
 #define WAIT_MAX    (30 * BECALM_S) /* however long the collector asks for */
@@ -67,7 +67,7 @@ struct exporter {
     struct orders orders;
     struct export *export;
     struct batch batch;
-    struct buffer queue; /* notes, one behind the other */
+    struct buffer queue; /* notes, one after the other */
     size_t taken;        /* bytes of it that are exported */
     becalm_ns oldest_at; /* when the first of them came */
     uint64_t random;

@@ -105,7 +105,8 @@ bool log_wants_access(const struct log_source *source)
 /* ---- the workers' side ---- */
 
 /* Only the first of a batch finds the writer asleep and makes a system call. Sequentially consistent with the ring's
- * put and the writer's own two steps in writer_sleep(): either this sees that it sleeps, or it sees what was put. */
+ * put and the writer's own two steps in writer_sleep(): either this thread sees that the writer sleeps, or the writer
+ * sees the new line. */
 static void log_wake(struct log *log)
 {
     if (atomic_load_explicit(&log->asleep, memory_order_seq_cst) &&
@@ -220,8 +221,8 @@ static uint64_t ring_drop(struct ring *ring)
     return lines;
 }
 
-/* The file took none of it. Where half a line is written, its rest must come first when the file works again; so that
- * source keeps what it has, and its worker drops lines when there is no room. */
+/* The file accepted no bytes. If half a line was written, its rest must come first when the file works again. So the
+ * source of that line keeps its ring, and its worker drops new lines when the ring is full. */
 static enum flow stream_failed(struct log *log, enum stream_name name)
 {
     struct stream *stream = &log->stream[name];

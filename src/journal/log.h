@@ -52,7 +52,7 @@ struct log_retry {
     struct becalm_text host; /* of the attempt that failed: "10.0.0.2:9001" */
     struct becalm_text to;   /* the host of the retry */
     uint32_t retry;          /* 1 is the first ... */
-    uint32_t of;             /* ... of so many that the policy allows */
+    uint32_t of;             /* how many retries the policy allows */
     struct becalm_wait wait; /* as the action had it */
     becalm_ns slept;
     enum becalm_outcome_kind outcome; /* of the attempt before: why there is a retry */

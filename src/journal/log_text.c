@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define VALUE_MAX 1024u /* of a line, what one value may take */
-#define TAIL      8u    /* kept free for what closes a line */
+#define VALUE_MAX 1024u /* the most bytes of one value in a line */
+#define TAIL      8u    /* bytes kept free for the end of a line */
 
 struct civil {
     uint32_t year, month, day, hour, minute, second, millisecond;
@@ -105,7 +105,7 @@ static void put_value(struct buffer *b, enum becalm_log_format format, const str
     BECALM_UNREACHABLE();
 }
 
-/* A pair with what stands before it. One for which there is no room left is not written at all. */
+/* Writes a separator and a pair. A pair for which there is no room left is not written at all. */
 static void put_pair(struct buffer *b, enum becalm_log_format format, const struct log_pair *pair)
 {
     bool json = format == BECALM_LOG_JSON;
@@ -122,7 +122,7 @@ static void put_pair(struct buffer *b, enum becalm_log_format format, const stru
     put_value(b, format, pair, room < VALUE_MAX ? room : VALUE_MAX);
 }
 
-/* Closes the line with what was kept free for it. */
+/* Closes the line, in the bytes that were kept free. */
 static size_t line_end(struct buffer *b, const char *end)
 {
     b->size = LOG_LINE_MAX;
@@ -166,7 +166,7 @@ static const char *protocol(const struct log_access *access)
     return access->version == 0 ? "HTTP/1.0" : access->version == 1 ? "HTTP/1.1" : "HTTP/2.0";
 }
 
-/* What is short and needed most comes first, because a line has an end. */
+/* Short and important values come first, because a line has a maximum length. */
 static size_t access_json(struct buffer *b, const struct log_access *access)
 {
     const struct log_pair pairs[] = {

@@ -2,13 +2,13 @@
 #ifndef BECALM_JOURNAL_LOG_TEXT_H
 #define BECALM_JOURNAL_LOG_TEXT_H
 
-/* Formats lines of the log. Each line ends with a newline and has no other, whatever the values are. */
+/* Formats lines of the log. Each line ends with a newline and has no other, with any values. */
 
 #include <becalm/config.h>
 
 #include "meter/buffer.h"
 
-#define LOG_LINE_MAX 4096u /* what a pipe takes in one piece (PIPE_BUF), also when several processes write to it */
+#define LOG_LINE_MAX 4096u /* PIPE_BUF: a pipe writes this much in one piece, even if several processes write to it */
 
 /* One key and its value, for a line. */
 enum log_type { LOG_TEXT, LOG_NUMBER, LOG_MS, LOG_BOOL };
@@ -44,7 +44,7 @@ struct log_access {
     struct becalm_text fallback; /* the fallback: "answer", or the service that was called instead */
 };
 
-/* They return the length, at most LOG_LINE_MAX. */
+/* These functions return the length, at most LOG_LINE_MAX. */
 size_t log_text_line(char text[LOG_LINE_MAX], enum becalm_log_format, enum becalm_log_level, uint64_t wall,
                      const char *message, const struct log_pair *pairs, size_t count);
 size_t log_text_access(char text[LOG_LINE_MAX], enum becalm_log_access, const struct log_access *);

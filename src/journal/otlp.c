@@ -78,7 +78,7 @@ static void put_id(struct buffer *out, const char *key, uint64_t span)
     buffer_json_string(out, key, (struct becalm_text){text, sizeof text});
 }
 
-/* ---- what calls and attempts have in common ---- */
+/* ---- the common parts of calls and attempts ---- */
 
 static bool is_known(struct becalm_text method)
 {
@@ -184,7 +184,7 @@ static const char *grpc_error(uint32_t status, bool server)
     return wrong ? becalm_grpc_word(status) : NULL;
 }
 
-/* The path without its slash is what conventions call the method of gRPC; else the route, where there is one. */
+/* For gRPC the conventions want the method, which is the path without its slash; else the route, if there is one. */
 static void put_name(struct buffer *out, const struct span_note *note, bool server)
 {
     char text[2 * SPAN_TEXT_MAX];
@@ -380,7 +380,7 @@ static void span_of_attempt(struct buffer *out, const struct span_note *note, ui
     char room[12];
     const struct span_attempt *attempt = &note->attempt[i];
     bool good = attempt->outcome == BECALM_OUTCOME_OK || attempt->outcome == BECALM_OUTCOME_PERMANENT ||
-                attempt->outcome == BECALM_OUTCOME_CANCELLED; /* whom nobody needed any more has not failed */
+                attempt->outcome == BECALM_OUTCOME_CANCELLED; /* an attempt that was no longer needed has not failed */
     const char *grpc = note->grpc ? grpc_error(attempt->grpc_status, false) : NULL;
     const char *word = becalm_outcome_word(attempt->outcome);
     const char *error = error_type(room, attempt->status, 400, good ? NULL : word);

@@ -12,7 +12,7 @@ void ring_init(struct ring *ring)
 
 bool ring_put(struct ring *ring, const void *bytes, size_t length)
 {
-    uint64_t put = atomic_load_explicit(&ring->put, memory_order_relaxed); /* nobody else writes it */
+    uint64_t put = atomic_load_explicit(&ring->put, memory_order_relaxed); /* relaxed: only this thread writes it */
     if (length > RING_BYTES - (put - ring->taken_seen)) {
         /* acquire: the taker has read those bytes before it said so, and only then may they be written over */
         ring->taken_seen = atomic_load_explicit(&ring->taken, memory_order_acquire);

@@ -5,7 +5,7 @@
 
 #define ALIGNED 8u
 
-/* What fits. A character of UTF-8 that is cut in half is for the reader to mend. */
+/* Adds as much of the text as fits. The reader must handle a UTF-8 character that is cut in half. */
 static uint16_t add(union span_room *room, struct becalm_text text)
 {
     size_t length = text.length < SPAN_TEXT_MAX ? text.length : SPAN_TEXT_MAX;

@@ -3,8 +3,8 @@
 #define BECALM_JOURNAL_SPAN_H
 
 /* A worker's note of a traced call, made once, when the call is over: enough for the span of the call and for a span of
- * each attempt. It is bytes in a ring, so that a worker neither waits nor allocates; the exporter turns them into text
- * (otlp.h). */
+ * each attempt. A note is bytes in a ring, so that a worker neither waits nor allocates; the exporter turns them into
+ * text (otlp.h). */
 
 #include "origin/origin.h"
 #include "origin/trace_context.h"
@@ -28,7 +28,7 @@ enum span_text {
     SPAN_AUTHORITY,
     SPAN_USER_AGENT,
     SPAN_REQUEST_ID,
-    SPAN_TRACE_STATE, /* left out where it is longer than it may be */
+    SPAN_TRACE_STATE, /* left out if it is too long */
     SPAN_SERVICE,
     SPAN_ENDPOINT,
     SPAN_ROUTE,

@@ -2,8 +2,8 @@
 #ifndef BECALM_JOURNAL_STRANGERS_H
 #define BECALM_JOURNAL_STRANGERS_H
 
-/* Counts requests by hosts that no service names, for the first STRANGERS such hosts since the policy was loaded. Any
- * thread may call it; only requests without a route do. */
+/* Counts requests for hosts that no service names, for the first STRANGERS of these hosts since the policy was loaded.
+ * Safe from any thread; only requests without a route are counted here. */
 
 #include <becalm/http.h>
 

@@ -34,10 +34,10 @@ struct key_desk {
     struct timer timer;
     struct redis_command list;
     bool listing;
-    struct key_stamp stamp; /* when it was asked */
+    struct key_stamp stamp; /* of the request in flight */
     becalm_ns clock;        /* of the store at the last answer; 0: none yet */
     becalm_ns clock_at;     /* when that was, */
-    becalm_ns expected;     /* and what it should have shown when it was asked next; 0: nobody knows */
+    becalm_ns expected;     /* and the time that it should have shown at the next request; 0: unknown */
     struct telling telling[TELLINGS];
     uint32_t flying;
     uint64_t from;      /* where the next key to tell is looked for */
@@ -109,7 +109,7 @@ static void lines_read(struct key_desk *desk, const char *at, size_t length)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------- what was forgotten */
+/* ------------------------------------------------------------------------------------- keys that the store forgot */
 
 static void tell_done(struct redis_command *, const struct reply *);
 
@@ -218,7 +218,7 @@ static void list_done(struct redis_command *command, const struct reply *reply)
     count_hear(desk, (uint64_t)item[3].number, clock_hear(desk, (uint64_t)item[4].number));
 }
 
-/* What the store's clock should show now. */
+/* Adds the time that the store's clock should show now. */
 static bool clock_add(struct key_desk *desk)
 {
     becalm_ns passed = becalm_ns_since(desk->options.loop->now, desk->clock_at);
@@ -402,9 +402,9 @@ uint32_t key_desk_held(struct key_desk *desk, becalm_ns now, struct store_held *
     bool slept = now >= desk->wanted_until;
     uint32_t count = desk->held_count < most ? desk->held_count : most;
     desk->wanted_until = becalm_ns_after(now, WANTED_FOR);
-    if (slept) { /* who looks first need not wait for the next turn */
+    if (slept) { /* the first look must not wait for the next turn */
         list_now(desk);
-        return 0; /* what there is was read long ago */
+        return 0; /* the present list was read long ago */
     }
     if (count > 0) {
         memcpy(list, desk->held, count * sizeof *list);

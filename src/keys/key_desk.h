@@ -21,7 +21,7 @@ struct key_desk_options {
     void (*note)(void *self, const char *why);                          /* as that of struct redis_options */
     /* The result of an order: NULL, or why it failed. */
     void (*ordered)(void *self, const unsigned char id[STORE_ID], const char *why);
-    /* The store has forgotten so many keys that are done at most once; `told`: it knows them again. */
+    /* The store has forgotten this many enforced keys; `told`: they have been written to it again. */
     void (*forgotten)(void *self, uint32_t count, bool told);
     void *self;
 };
@@ -32,7 +32,7 @@ void key_desk_free(struct key_desk *);                           /* takes NULL *
 struct keyring *key_desk_keyring(const struct key_desk *);
 const struct redis *key_desk_redis(const struct key_desk *);
 
-/* How many are held, as far as it is known. */
+/* The number of held keys in the latest answer. */
 uint64_t key_desk_count(const struct key_desk *);
 /* The list as it was last read, the oldest first; returns how many were written. */
 uint32_t key_desk_held(struct key_desk *, becalm_ns now, struct store_held *, uint32_t most);

@@ -59,7 +59,7 @@ static void first_forget(struct key_memory *memory)
 
 void key_memory_drop(struct key_memory *memory)
 {
-    /* Release, so that a user's work comes before; acquire, so that the end comes after everybody's. */
+    /* Release, so that a user's work comes before; acquire, so that the end comes after the work of all users. */
     if (memory == NULL || atomic_fetch_sub_explicit(&memory->users, 1, memory_order_acq_rel) != 1) {
         return;
     }
@@ -80,8 +80,8 @@ struct key_stamp key_memory_stamp(struct key_memory *memory, unsigned char name[
     return stamp;
 }
 
-/* The store has counted one more. Returns its number for who remembers it: what was counted under an older name may be
- * forgotten with it. */
+/* The store has counted one more ended key. Returns the number under which this process remembers the key. A key that
+ * was counted under an older name may be forgotten together with that name, so it must be written again. */
 static uint64_t count_hear(struct key_memory *memory, const struct key_stamp *stamp, uint64_t number)
 {
     if (stamp->name != memory->names) {

@@ -52,7 +52,7 @@ becalm_ns key_patience(const struct keyring *ring)
     return ring->lease / 3 < PATIENCE_MOST ? ring->lease / 3 : PATIENCE_MOST;
 }
 
-/* Without a guard the record stands for it: who does not know it does not touch it. */
+/* Without a guard its place is filled with the record's name: scripts do not touch a guard that is not known. */
 static bool record_add(struct redis_command *command, const struct key_names *names)
 {
     const char *fleet = names->keyring->fleet;

@@ -18,14 +18,15 @@
 
 struct key_names {
     const struct keyring *keyring;
-    const struct redis *redis;  /* that is asked */
+    const struct redis *redis;  /* the connection that is used */
     struct key_stamp stamp;     /* filled by key_words() */
-    const unsigned char *id;    /* STORE_ID bytes of it; NULL: the list of those that are held, alone */
+    const unsigned char *id;    /* the first STORE_ID bytes of the key's id; NULL: only the list of held keys is used */
     const unsigned char *guard; /* the same of the guard; NULL: unknown */
-    const unsigned char *older; /* both by the secret before, one behind the other; NULL: there is none */
+    const unsigned char *older; /* id, then guard, by the previous secret; NULL: there is none */
 };
 
-/* The number of keys, the keys, what is asked, which run of the server that is for, the lease. False: no memory. */
+/* Adds the words of a script's call: the number of keys, the keys, the request's name, the run of the server that it is
+ * for, the lease. False: out of memory. */
 bool key_words(struct redis_command *, struct key_names *, const char *what);
 
 /* How often each gateway renews its keys: three times in a lease. */
@@ -33,6 +34,6 @@ becalm_ns key_patience(const struct keyring *);
 
 #define KEY_HEX (2 * STORE_ID + 1)
 void key_hex(char text[KEY_HEX], const unsigned char id[STORE_ID]);
-bool key_hex_read(unsigned char id[STORE_ID], const char *text, size_t length); /* false: it is none */
+bool key_hex_read(unsigned char id[STORE_ID], const char *text, size_t length); /* false: the text is no id */
 
 #endif

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECRET_LEAST 16u /* bytes: a shorter one could be guessed by who reads the store */
+#define SECRET_LEAST 16u /* bytes: a reader of the store could guess a shorter secret */
 
-/* Whatever its length, its hash is what hashes are keyed by. False: no memory. */
+/* A secret may have any length; its hash is the key of all other hashes. False: out of memory. */
 static bool secret_hash(struct store_secret *secret, const char *text, size_t length)
 {
     unsigned int size = 0;
@@ -78,7 +78,7 @@ static bool secrets_same(const struct store_secret *a, const struct store_secret
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Does the later one look for the keys of the other, in the same place? */
+/* Does the new keyring find the keys of the old one, in the same place? */
 static bool same_keys(const struct keyring *before, const struct keyring *ring)
 {
     return redis_site_same(&before->site, &ring->site) && strcmp(before->fleet, ring->fleet) == 0 &&
@@ -183,7 +183,7 @@ struct keyring *keyring_use(struct keyring *ring)
 
 void keyring_drop(struct keyring *ring)
 {
-    /* Release, so that a user's reads come before; acquire, so that the free comes after everybody's. */
+    /* Release, so that a user's reads come before; acquire, so that the free comes after the reads of all users. */
     if (ring != NULL && atomic_fetch_sub_explicit(&ring->users, 1, memory_order_acq_rel) == 1) {
         redis_site_close(&ring->site);
         key_memory_drop(ring->memory);

@@ -15,7 +15,7 @@
 
 struct keyring {
     BECALM_ATOMIC(uint32_t) users;
-    BECALM_ATOMIC(bool) listed; /* by this process, on the connection that it has: the store has seen its own clock */
+    BECALM_ATOMIC(bool) listed; /* by this process on its present connection: the store has noted its own clock */
     struct redis_site site;
     char fleet[SCRIPT_FLEET_MAX + 1]; /* script_name() */
     struct store_secret secret;
@@ -27,8 +27,8 @@ struct keyring {
     becalm_ns timeout;
     becalm_ns lease; /* the gateway that holds a key renews it at least three times in it */
     uint64_t max_answer;
-    uint32_t replicas; /* so many must have an enforced key before its call is made */
-    bool fence;        /* each beginning has a number that is higher than those before */
+    uint32_t replicas; /* the number of replicas that must have an enforced key before its call is made */
+    bool fence;        /* each beginning of a key gets a number that is higher than all before */
     enum becalm_keys_away away;
 };
 

@@ -24,7 +24,7 @@ struct seals {
     uint32_t count; /* 0: nothing is sealed */
 };
 
-/* NULL, or a sentence about what is wrong with the text. */
+/* NULL, or a sentence about the error in the text. */
 const char *seals_read(struct seals *, const char *text);
 
 /* Adds the sealed text to *out, by the first key. False: no memory. */

@@ -60,7 +60,7 @@ uint64_t store_answer_bytes(const struct store_answer *answer)
 
 void store_answer_free(struct store_answer *answer)
 {
-    /* Release, so that a holder's reads come before; acquire, so that the free comes after everybody's. */
+    /* Release, so that a holder's reads come before; acquire, so that the free comes after the reads of all holders. */
     if (answer != NULL && atomic_fetch_sub_explicit(&answer->holders, 1, memory_order_acq_rel) == 1) {
         free(answer);
     }

@@ -20,7 +20,7 @@
 #include "meter/metrics.h"
 
 #define STORE_WHERE 96u
-#define STORE_ID    16u /* of these bytes of a key's id is the name that people see */
+#define STORE_ID    16u /* the first bytes of a key's id, which make the name that people see */
 
 struct store_hold;
 
@@ -28,11 +28,11 @@ struct store_key {
     unsigned char id[STORE_HASH];          /* of endpoint, key, scope */
     unsigned char guard[STORE_HASH];       /* of endpoint, host, key, fingerprint, not of the client */
     unsigned char fingerprint[STORE_HASH]; /* of method, path, body */
-    unsigned char scope[STORE_HASH];       /* whose it is */
+    unsigned char scope[STORE_HASH];       /* the owner of the key: see key_scope.h */
     uint64_t peer;                         /* the client: see peer.h */
     uint64_t ticket;                       /* the store's own: which beginning of the key this is */
-    struct store_hold *hold;               /* likewise, of a store over a network; NULL: the one in memory has it */
-    const struct store_key *older; /* the same by the secret before; read by begin() alone. NULL: there is none */
+    struct store_hold *hold; /* the store's own, of a store over a network; NULL: the store in memory has the key */
+    const struct store_key *older; /* the same by the previous secret; only begin() reads it. NULL: none */
     struct becalm_text service;    /* these two are for display only; they live as long as the key is held */
     struct becalm_text endpoint;
     bool once; /* enforced */
@@ -43,7 +43,7 @@ struct store_request {
     struct key_hash *hash; /* by the secret */
     struct becalm_text service;
     struct becalm_text endpoint; /* absent: the service's own rules */
-    struct becalm_text host;     /* that was asked */
+    struct becalm_text host;     /* the requested host */
     struct becalm_text key;
     const struct becalm_text *scope; /* a list that differs for every other client */
     size_t scope_count;
@@ -87,24 +87,25 @@ enum store_verdict {
     STORE_BEGUN,       /* the key is new: make the call, then store_end() it exactly once */
     STORE_ANSWERED,    /* the stored answer is in ask->answer: store_answer_free() it */
     STORE_IN_FLIGHT,   /* 409 */
-    STORE_HELD,        /* it was sent and its outcome is unknown: 409 */
-    STORE_ANSWER_LOST, /* it was done, but its answer was too large to be kept; ask->status is what it was: 409 */
+    STORE_HELD,        /* the request was sent and its outcome is unknown: 409 */
+    STORE_ANSWER_LOST, /* the request was answered, but the answer was too large to be kept; ask->status is its status:
+                          409 */
     STORE_MISMATCH,    /* another payload: 422 */
     STORE_OTHER_SCOPE, /* `once`: the same payload, but under another scope: 422 */
     STORE_FULL,        /* no room: 503, rather than a promise that can't be kept */
-    STORE_AWAY,        /* it does not answer: 503 */
-    STORE_FORGOT,      /* `once`: it may have forgotten the key; ask->wait says for how long it does not know: 503 */
-    STORE_PASSED,      /* it does not answer, and the call may be made all the same; there is nothing to end */
-    STORE_LATER        /* ask->then() will come, unless store_cancel() is called */
+    STORE_AWAY,        /* the store does not answer: 503 */
+    STORE_FORGOT, /* `once`: the store may have forgotten the key; ask->wait says for how long that is in doubt: 503 */
+    STORE_PASSED, /* the store does not answer, and the policy lets the call pass; there is nothing to end */
+    STORE_LATER   /* ask->then() will come, unless store_cancel() is called */
 };
 #define STORE_VERDICTS (STORE_LATER + 1u)
 
 /* How a key that has begun ends. */
 enum store_ending {
     STORE_END_ANSWER,  /* with an answer, which is kept; one that is too large is lost, or released if not `once` */
-    STORE_END_RELEASE, /* as if it had never begun */
-    STORE_END_LOST,    /* `once`: it was done, and its answer can't be kept */
-    STORE_END_UNKNOWN  /* `once`: it was sent, and its outcome is unknown: held until its time is over */
+    STORE_END_RELEASE, /* the key is forgotten, as if it had never begun */
+    STORE_END_LOST,    /* `once`: the request was answered, and its answer can't be kept */
+    STORE_END_UNKNOWN  /* `once`: the request was sent, and its outcome is unknown: the key is held until it expires */
 };
 
 struct store_end {
@@ -112,7 +113,7 @@ struct store_end {
     struct store_result result; /* ANSWER; of one that is LOST the status alone */
 };
 
-/* A question, and where its answer goes. It stays where it is until the answer is there. */
+/* A question to the store, and its answer. The memory must stay valid until the answer is there. */
 struct store_ask {
     enum store_verdict verdict;
     struct store_answer *answer; /* STORE_ANSWERED; else NULL */

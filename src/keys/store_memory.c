@@ -10,23 +10,23 @@
 #define BUCKETS_MAX (UINT32_C(1) << 20)
 #define SWEEP_MAX   8u /* expired entries that one operation removes, so that none takes long */
 
-/* A place in a list with a head; who is in no list points to nobody. */
+/* A link of a list with a head; both pointers are NULL while the entry is in no list. */
 struct link {
     struct link *before;
     struct link *after;
 };
 
-/* What the room is made of. */
+/* The two limits of the store: its number of entries, and the bytes of its answers. */
 enum room { ROOM_ENTRIES, ROOM_BYTES, ROOM_KINDS };
 
-/* Who holds entries: a scope, or a peer. It is there as long as it has any. */
+/* A holder of entries: a scope, or a peer. It exists as long as it has entries. */
 enum holder_kind { HOLDER_SCOPE, HOLDER_PEER, HOLDER_KINDS };
 
 struct holder {
     struct holder *next; /* in its bucket */
     enum holder_kind kind;
     unsigned char id[STORE_HASH];
-    struct link by_use[ROOM_KINDS]; /* what it can give up of the room, the least recently used first */
+    struct link by_use[ROOM_KINDS]; /* entries that can be forgotten, the least recently used first */
     uint64_t held[ROOM_KINDS];      /* keys in flight are entries, too */
     uint64_t pinned;                /* entries that can't be forgotten */
 };
@@ -34,8 +34,8 @@ struct holder {
 /* How far a key has come. entry_enter() alone moves it, forwards. */
 enum entry_state {
     ENTRY_FLIES,    /* its call is being made */
-    ENTRY_ANSWERED, /* it has an answer */
-    ENTRY_HELD,     /* `once`: nobody knows what became of its call */
+    ENTRY_ANSWERED, /* the call was answered */
+    ENTRY_HELD,     /* `once`: the outcome of its call is unknown */
     ENTRY_LOST      /* `once`: its call was made, and there was no room for the answer, or is none any more */
 };
 
@@ -43,7 +43,7 @@ struct entry {
     struct entry *next;       /* in its bucket */
     struct entry *next_guard; /* in the bucket of its guard, if it is `once` */
     struct holder *holder[HOLDER_KINDS];
-    struct link by_holder[HOLDER_KINDS][ROOM_KINDS]; /* among what the holder can give up */
+    struct link by_holder[HOLDER_KINDS][ROOM_KINDS]; /* among the holder's entries that can be forgotten */
     struct link by_age;                              /* among those that expire, the first to do so first */
     struct link by_use[ROOM_KINDS];                  /* among all that can be given up, the least recently used first */
     struct link by_hold;                             /* among those that are held, the oldest first */
@@ -68,7 +68,7 @@ struct memory {
     uint32_t bucket_count;   /* a power of two; the kernel hands out the pages when they are touched */
     struct entry **guards;   /* as many, by their guard */
     struct holder **holders; /* as many: there are at most two for each entry */
-    struct holder *hog[HOLDER_KINDS][ROOM_KINDS]; /* who has more than half; NULL: nobody */
+    struct holder *hog[HOLDER_KINDS][ROOM_KINDS]; /* the holder of more than half; NULL: none */
     uint64_t pinned;
     struct link by_age;
     struct link flying; /* those that do not expire: `once`, and in flight */
@@ -145,7 +145,7 @@ static struct entry *entry_find(const struct memory *memory, const unsigned char
     return entry;
 }
 
-/* ---- who has how much of the room ---- */
+/* ---- how much each holder has ---- */
 
 static struct holder **holder_bucket(const struct memory *memory, const unsigned char id[STORE_HASH])
 {
@@ -190,7 +190,7 @@ static uint64_t half_of(const struct memory *memory, enum room room)
     return all / 2 + all % 2;
 }
 
-/* Only one of a kind can have more than half, so that it is enough to look at who has just changed. */
+/* Only one holder of a kind can have more than half, so it is enough to check the holder that has just changed. */
 static void hog_note(struct memory *memory, struct holder *holder, enum room room)
 {
     struct holder **hog = &memory->hog[holder->kind][room];
@@ -218,9 +218,9 @@ static void holders_pin(struct memory *memory, const struct entry *entry, uint64
     }
 }
 
-/* ---- what state an entry is in ---- */
+/* ---- the state of an entry ---- */
 
-/* One that is `once` gives up its answer, but never itself. */
+/* An entry that is `once` can lose its answer, but is never forgotten itself. */
 static bool gives_up(const struct entry *entry, enum room room)
 {
     return entry->state == ENTRY_ANSWERED && (room == ROOM_BYTES || !entry->once);
@@ -349,7 +349,7 @@ static void memory_sweep(struct memory *memory, becalm_ns now)
     }
 }
 
-/* What a holder can give up and was not asked for the longest; NULL: nothing. */
+/* The holder's least recently used entry that can be forgotten; NULL: none. */
 static struct entry *oldest_of(const struct holder *holder, enum room room)
 {
     if (holder == NULL || holder->by_use[room].after == &holder->by_use[room]) {
@@ -360,9 +360,9 @@ static struct entry *oldest_of(const struct holder *holder, enum room room)
     return ENTRY_OF(first - place, by_holder);
 }
 
-/* Who wants room: for a new entry, or for the bytes of an answer. */
+/* A request for room: for a new entry, or for the bytes of an answer. */
 struct wish {
-    struct holder *holder[HOLDER_KINDS]; /* NULL: nobody, the room itself has become smaller */
+    struct holder *holder[HOLDER_KINDS]; /* NULL: a reload has made the store smaller */
     enum room room;
     uint64_t more;
 };
@@ -387,7 +387,7 @@ static struct entry *fair(struct entry *entry, const struct wish *wish)
     return own != NULL && wish->holder[kind]->held[wish->room] > entry->holder[kind]->held[wish->room] ? own : entry;
 }
 
-/* Whose answer makes room: see store_memory_make(). NULL: nobody's. */
+/* The entry that makes room: see store_memory_make(). NULL: none. */
 static struct entry *victim_find(const struct memory *memory, const struct wish *wish)
 {
     struct entry *victim;
@@ -407,7 +407,8 @@ static struct entry *victim_find(const struct memory *memory, const struct wish 
     return all->after == all ? NULL : fair(ENTRY_OF(all->after - wish->room, by_use), wish);
 }
 
-/* Forgets answers until there is room for a wish. False: what is left is in flight, or not to be had for this one. */
+/* Forgets answers until there is room for a wish. False: all remaining entries are in flight, or must not be forgotten
+ * for this holder. */
 static bool memory_make_room(struct memory *memory, const struct wish *wish)
 {
     bool entries = wish->room == ROOM_ENTRIES;
@@ -430,19 +431,19 @@ static bool memory_make_room(struct memory *memory, const struct wish *wish)
     }
 }
 
-/* May it begin a key? Those that are pinned can't be taken back. */
+/* May this holder begin a key? Pinned entries can't be forgotten. */
 static bool may_pin(const struct memory *memory, const struct holder *holder)
 {
     uint64_t all = memory->settings.max_entries;
     return memory->pinned < all && (holder->pinned == 0 || holder->pinned < all - memory->pinned);
 }
 
-/* Finds room for an entry, and who will hold it. The holders are not forgotten meanwhile, even if they lose all. */
+/* Finds room and the holders for an entry. The holders stay meanwhile, even if they lose all their entries. */
 static bool memory_admit(struct memory *memory, struct entry *entry, const struct store_key *key)
 {
     unsigned char peer[STORE_HASH] = {0};
     memcpy(peer, &key->peer, sizeof key->peer);
-    struct wish wish = {.room = ROOM_ENTRIES, .more = 0}; /* it is counted below before room is made for it */
+    struct wish wish = {.room = ROOM_ENTRIES, .more = 0}; /* the entry is counted below, before room is made for it */
     const unsigned char *id[HOLDER_KINDS] = {[HOLDER_SCOPE] = key->scope, [HOLDER_PEER] = peer};
     bool fine = true;
     for (unsigned kind = 0; kind < HOLDER_KINDS; kind++) {
@@ -501,7 +502,7 @@ static void entry_answer(struct memory *memory, struct entry *entry, struct stor
     memory->counts.answered++;
 }
 
-/* What an entry that is there, and has not expired, means to who asks. */
+/* The verdict for a request whose key has an entry that has not expired. */
 static enum store_verdict entry_ask(struct memory *memory, struct entry *entry, const struct store_key *key,
                                     struct store_ask *ask)
 {
@@ -613,7 +614,7 @@ static void memory_end(struct store *store, const struct store_key *key, becalm_
     char *where = end->kind == STORE_END_UNKNOWN ? where_make(key) : NULL;
     pthread_mutex_lock(&memory->lock);
     struct entry *entry = entry_find(memory, key->id);
-    if (entry == NULL || entry->ticket != key->ticket) { /* it has expired, and may belong to another call by now */
+    if (entry == NULL || entry->ticket != key->ticket) { /* expired; the key may belong to another call by now */
         goto out;
     }
     BECALM_ASSERT(entry->state == ENTRY_FLIES); /* a key ends once */
@@ -647,7 +648,7 @@ out:
     free(where);
 }
 
-/* ---- what a person sees and orders ---- */
+/* ---- for operators: listing and releasing held keys ---- */
 
 static uint32_t memory_held(struct store *store, becalm_ns now, struct store_held *list, uint32_t most)
 {

@@ -17,14 +17,14 @@
 #define MISSES_MOST 3u          /* questions in a row that were not answered in time */
 #define PROBE       BECALM_S    /* then it is asked so often whether it is back */
 #define REPLY_MOST  (1u << 18)  /* bytes: an answer's body and its fields */
-#define BEHIND_MOST (16u << 20) /* bytes of answers that it has not heard of: beyond that they are lost */
+#define BEHIND_MOST (16u << 20) /* bytes of answers that Redis has not acknowledged; further answers are lost */
 #define OWNER       16u
 
 enum hold_state {
     HOLD_WAITING, /* for the connection */
     HOLD_ASKING,  /* the question is on its way */
     HOLD_OWNED,   /* its call is being made */
-    HOLD_ENDING   /* its call is over, or nobody wants it any more, and the store has not heard of it yet */
+    HOLD_ENDING   /* its call is over or was given up, and the store has not acknowledged that yet */
 };
 
 /* One beginning of one key. */
@@ -33,15 +33,15 @@ struct store_hold {
     struct store_hold **link;
     struct store_redis *store;
     enum hold_state state;
-    struct store_key *key; /* the asker's, as long as there is one */
-    struct store_ask *ask; /* NULL: nobody wants to know (any more) */
+    struct store_key *key; /* belongs to the asker; valid as long as the asker exists */
+    struct store_ask *ask; /* NULL: no call waits for the answer (any more) */
     struct redis_command command;
     bool flying;
     struct redis_command renewal;
     bool renewing;
-    bool over;          /* it is freed with its renewal */
-    struct timer timer; /* ASKING: it has waited for too long; OWNED: the next renewal */
-    struct task task;   /* ENDING: the store is told, behind the client */
+    bool over;          /* the hold is freed when its renewal is answered */
+    struct timer timer; /* ASKING: the timeout of the question; OWNED: the next renewal */
+    struct task task;   /* ENDING: tells the store, after the client has got its answer */
     becalm_ns asked_at;
     unsigned char id[STORE_ID];
     unsigned char guard[STORE_ID];
@@ -52,7 +52,7 @@ struct store_hold {
     bool once;
     char where[STORE_WHERE];
     enum store_ending ending;
-    struct key_stamp stamp; /* when its end was told */
+    struct key_stamp stamp; /* of the request that told the store the end */
     uint32_t status;
     struct bytes answer; /* fields, then body; sealed where that is asked for */
     size_t fields;
@@ -67,7 +67,7 @@ struct store_redis {
     struct store_hold *holds;
     uint64_t behind; /* bytes of answers */
     uint32_t misses; /* in a row */
-    bool silent;     /* it does not answer in time */
+    bool silent;     /* the store does not answer in time */
     struct timer probe;
     struct redis_command ping;
     bool pinging;
@@ -195,8 +195,9 @@ static bool hold_send(struct store_hold *hold, struct redis_command *command, bo
     return false;
 }
 
-/* Must it be sure that the store has not forgotten the key? Who lets calls pass without a store does not ask so much.
- * And may the store take a clock that nobody has listed by for one that was set? */
+/* Must the store be sure that it has not forgotten the key ("1" or "2")? Not if the policy lets calls be made without
+ * the store. "2": this process has listed keys on its present connection, so a store that has seen no listing for long
+ * can conclude that its clock was set. */
 static const char *must_be_sure(const struct store_hold *hold)
 {
     struct keyring *ring = hold->store->options.keyring;
@@ -238,7 +239,7 @@ static const char *ending_word(enum store_ending ending)
 
 static void end_done(struct redis_command *, const struct reply *);
 
-/* What can't be sent now is sent when the connection is up again. */
+/* If the end can't be sent now, it is sent when the connection is up again. */
 static void end_send(struct store_hold *hold)
 {
     const struct keyring *ring = hold->store->options.keyring;
@@ -276,7 +277,7 @@ static void renew(struct store_hold *hold)
 
 /* -------------------------------------------------------------------------------------------------------- hearing */
 
-/* It has answered, whatever it has said. */
+/* The store has answered, with any reply. */
 static void heard(struct store_redis *r)
 {
     r->misses = 0;
@@ -284,13 +285,13 @@ static void heard(struct store_redis *r)
     timer_disarm(&r->probe);
 }
 
-/* NULL: it is no list. */
+/* NULL: the reply is no list. */
 static const struct reply_item *list_of(const struct reply *reply)
 {
     return reply->kind == REPLY_LIST && reply->count > 0 ? reply->item : NULL;
 }
 
-/* Says of a reply whether it is one of ours; of any other the connection is given up. */
+/* Is the reply valid? If not, the connection is closed. */
 static bool right(struct store_redis *r, const struct reply *reply, bool fine)
 {
     heard(r);
@@ -311,7 +312,7 @@ static enum store_verdict without(struct store_redis *r, struct store_key *key, 
     }
     struct store_tally *t = r->options.tally;
     switch (away) {
-    case BECALM_KEYS_AWAY_LOCAL: /* which counts what comes of it */
+    case BECALM_KEYS_AWAY_LOCAL: /* the local store counts the verdict */
         tally(&t->local, 1);
         return store_begin(r->options.local, key, r->options.loop->now, ask);
     case BECALM_KEYS_AWAY_PASS:
@@ -325,14 +326,14 @@ static enum store_verdict without(struct store_redis *r, struct store_key *key, 
     return STORE_AWAY;
 }
 
-/* The asker hears of it, and may do anything. */
+/* Tells the asker, which may do anything, even free the store's hold. */
 static void tell(struct store_ask *ask, enum store_verdict verdict)
 {
     ask->verdict = verdict;
     ask->then(ask);
 }
 
-/* Nobody has heard an answer to its question: who asks goes on without. */
+/* The question got no answer: the call that asked goes on without the store. */
 static void tell_away(struct store_hold *hold)
 {
     struct store_redis *r = hold->store;
@@ -380,7 +381,8 @@ static struct store_answer *answer_read(const struct store_hold *hold, const str
     return answer;
 }
 
-/* A record by the secret before has answered: its name counts, for people and for what is sealed. */
+/* The answer came from a record under the previous secret: that record's name is used for display and to unseal the
+ * answer. */
 static void older_take(struct store_hold *hold)
 {
     memcpy(hold->id, hold->older, STORE_ID);
@@ -389,7 +391,7 @@ static void older_take(struct store_hold *hold)
     }
 }
 
-/* What the list says. STORE_LATER: nothing of ours. */
+/* The verdict in the reply. STORE_LATER: the reply is not valid. */
 static enum store_verdict verdict_read(struct store_hold *hold, const struct reply *reply, struct store_ask *ask)
 {
     static const struct {
@@ -413,7 +415,7 @@ static enum store_verdict verdict_read(struct store_hold *hold, const struct rep
         }
     }
     if (item != NULL && reply_says(item, "forgot") && count == 2 && item[1].number >= 0) {
-        /* No store is in doubt for longer than a lease; and clients believe what they are told. */
+        /* The store is never in doubt for longer than a lease. The wait goes to clients, so it is bounded here. */
         becalm_ns lease = hold->store->options.keyring->lease;
         ask->wait = (uint64_t)item[1].number < ms(lease) ? (uint64_t)item[1].number * BECALM_MS : lease;
         return STORE_FORGOT;
@@ -465,7 +467,7 @@ static void begin_heard(struct store_hold *hold, enum store_verdict verdict)
     }
 }
 
-/* Nobody is sure that the key will be there: as if it had not begun. */
+/* It is not certain that the store has the key: treats the key as not begun. */
 static void begin_failed(struct store_hold *hold)
 {
     struct store_ask *ask = hold->ask;
@@ -525,7 +527,7 @@ static void begin_done(struct redis_command *command, const struct reply *reply)
         }
         return;
     }
-    /* The connection was lost, or what it said is nonsense: maybe it has begun. */
+    /* The connection was lost, or the reply is invalid: the key may have begun. */
     begin_failed(hold);
     if (reply != NULL) {
         (void)right(r, reply, false);
@@ -625,7 +627,7 @@ static void timer_fires(struct timer *timer)
         tell(ask, without(r, key, ask));
         break;
     }
-    case HOLD_ASKING: /* it is taken back when it is answered, or the connection lost */
+    case HOLD_ASKING: /* the key is released when the answer comes, or when the connection is lost */
         missed(r);
         tell_away(hold);
         break;
@@ -637,7 +639,7 @@ static void timer_fires(struct timer *timer)
     }
 }
 
-/* What waited for the connection. Sending tells nobody, so the list stays as it is. */
+/* Sends the requests that waited for the connection. Sending calls no asker, so the list does not change meanwhile. */
 static void connection_up(struct redis_user *user)
 {
     struct store_redis *r = CONTAINER_OF(user, struct store_redis, user);
@@ -661,9 +663,9 @@ static void connection_up(struct redis_user *user)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- what it can do */
+/* ----------------------------------------------------------------------------------------- the store's interface */
 
-/* Before its first connection it is waited for. */
+/* Before the first connection requests wait for it. */
 static bool reachable(const struct store_redis *r)
 {
     return !r->silent && (redis_state(r->redis) == REDIS_UP || redis_error(r->redis)[0] == 0);
@@ -742,8 +744,8 @@ static void redis_end(struct store *store, const struct store_key *key, becalm_n
     tally(&t->released, hold->ending == STORE_END_RELEASE);
     hold->state = HOLD_ENDING;
     timer_disarm(&hold->timer);
-    /* The end of the answer is written to the client when this returns, and first: a server that wakes up takes the
-     * processor from who wakes it. */
+    /* The end of the answer is written to the client after this function returns, and before the request to the store:
+     * a server that wakes up may take the CPU from the process that wakes it. */
     loop_later(r->options.loop, &hold->task);
 }
 

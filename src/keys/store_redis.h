@@ -20,7 +20,7 @@
 /* The counts of all threads together. */
 struct store_tally {
     BECALM_ATOMIC(uint64_t) verdict[STORE_VERDICTS];
-    BECALM_ATOMIC(uint64_t) local;                       /* of those that were away */
+    BECALM_ATOMIC(uint64_t) local;                       /* calls while the store was away that used the local memory */
     BECALM_ATOMIC(uint64_t) stored, released, too_large; /* ends */
     BECALM_ATOMIC(uint64_t) fenced;                      /* ends that came too late */
     BECALM_ATOMIC(uint64_t)
@@ -39,7 +39,7 @@ struct store_redis_options {
 
 struct store *store_redis_make(const struct store_redis_options *); /* NULL: no memory */
 
-/* Has it no key that is asked for, held, or ending? Then it may be freed. */
+/* Is no key of this store being asked for, held or ended? Then the store may be freed. */
 bool store_redis_idle(const struct store *);
 
 #endif

@@ -19,7 +19,7 @@ const char *libcurl_find(struct libcurl *libcurl)
         LIBCURL_FUNCTIONS(FUNCTION)
 #undef FUNCTION
     };
-    void *library = dlopen(FILE_NAME, RTLD_NOW); /* never closed: what it has set up lasts until the end */
+    void *library = dlopen(FILE_NAME, RTLD_NOW); /* never closed: libcurl's global state lasts until the process ends */
     if (library == NULL) {
         return dlerror();
     }

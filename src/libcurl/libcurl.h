@@ -2,8 +2,8 @@
 #ifndef BECALM_LIBCURL_LIBCURL_H
 #define BECALM_LIBCURL_LIBCURL_H
 
-/* libcurl for the command, loaded when it is first needed: it brings thirty libraries and four megabytes along, while
- * a gateway that exports no traces, a simulation or a wrapped command asks nobody for pages. */
+/* libcurl for the command, loaded when it is first needed: it brings thirty libraries and four megabytes along, while a
+ * gateway that exports no traces, a simulation or a wrapped command makes no HTTP requests with it. */
 
 #include <curl/curl.h>
 

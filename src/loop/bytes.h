@@ -19,7 +19,7 @@ struct bytes {
 
 bool bytes_add(struct bytes *, const char *, size_t); /* false: no memory */
 void bytes_free(struct bytes *);
-/* The same with memory from `blocks`. Bytes that were added in one way may be freed in the other. */
+/* The same with memory from `blocks`. Bytes that were added with one function may be freed with either. */
 bool bytes_add_from(struct bytes *, struct blocks *, const char *, size_t);
 void bytes_give(struct bytes *, struct blocks *);
 

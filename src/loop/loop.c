@@ -56,7 +56,7 @@ int loop_init(struct loop *loop, void (*woken)(struct loop *))
     memset(loop, 0, sizeof *loop);
     loop->woken = woken;
     loop->last_task = &loop->first_task;
-    loop->wakes_seen = UINT32_MAX; /* nobody has asked yet */
+    loop->wakes_seen = UINT32_MAX; /* the count has not been read yet */
     loop->wake = (struct source){.ready = wake_ready, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->wake.fd < 0 || loop->epoll_fd < 0 || loop_watch(loop, &loop->wake) != 0) {
@@ -94,7 +94,7 @@ bool loop_moves(struct loop *loop)
 {
     uint32_t wakes = atomic_load_explicit(&loop->wakes, memory_order_relaxed);
     if (wakes == loop->wakes_seen) {
-        return false; /* it has been woken, and not come */
+        return false; /* a wake-up is pending already */
     }
     loop->wakes_seen = wakes;
     loop_wake(loop);

@@ -115,7 +115,7 @@ static void fire_slot(struct wheel *wheel, unsigned slot)
     wheel->slot[0][slot] = NULL;
     wheel->used[0] &= ~(UINT64_C(1) << slot);
     if (due != NULL) {
-        due->link = &due; /* one that fires may disarm the others */
+        due->link = &due; /* a timer that fires may disarm other timers that are due */
     }
     while (due != NULL) {
         struct timer *timer = due;

@@ -35,7 +35,7 @@ static inline bool timer_armed(const struct timer *timer)
     return timer->link != NULL;
 }
 
-/* No timer fires before this; BECALM_NEVER: none is armed. It may be too early, never too late. */
+/* No timer fires before this; BECALM_NEVER: none is armed. The result may be too early, never too late. */
 becalm_ns wheel_next(struct wheel *);
 
 /* Fires all timers that are due. A timer is disarmed when it fires; `fire` may arm and disarm any timer. */

@@ -62,7 +62,7 @@ struct field {
     uint16_t name_length;
     uint8_t id;      /* enum field_id */
     bool hop : 1;    /* for one connection, or of no meaning here: not passed on */
-    bool secret : 1; /* HTTP/2: its sender has marked it as never indexed, and so must all who pass it on */
+    bool secret : 1; /* HTTP/2: its sender has marked it as never indexed, and every proxy must keep the mark */
 };
 
 /* The id of a field by its name, which must be a token; FIELD_OTHER if the gateway does not read that field. */

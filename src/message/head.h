@@ -42,7 +42,8 @@ struct head {
     bool names_fields; /* HTTP/1: Connection names fields, and maybe trailers, that must not be passed on */
     enum body_framing framing;
     uint64_t content_length;
-    bool as_it_came;  /* HTTP/1: each field is passed on, and its line is what HTTP/1 writes here: "name: value" */
+    bool as_it_came;  /* HTTP/1: each field is passed on, and its line has the form that HTTP/1 writes here: "name:
+                         value" */
     bool length_once; /* exactly one Content-Length, in plain digits: that field may be passed on unchanged */
     bool secret;      /* HTTP/2: a field is, or one of these: */
     bool secret_method;

@@ -3,8 +3,8 @@
 #define BECALM_METER_BUFFER_H
 
 /* Text that is put together piece by piece: in memory of a fixed size, for a line or a header; or in memory that grows,
- * for a page. What does not fit (or finds no memory) sets `full`, and from then on nothing more is added, so that one
- * look at the end is enough. The text is not zero-terminated.
+ * for a page. Text that does not fit (or finds no memory) sets `full`, and from then on nothing more is added, so that
+ * one check at the end is enough. The text is not zero-terminated.
  *
  *   struct buffer page = {.bytes_max = PAGE_MAX};          grows; buffer_free() it
  *   struct buffer line = {.at = memory, .size = sizeof memory};  fixed */
@@ -48,8 +48,8 @@ void buffer_decimal(struct buffer *, uint64_t value, unsigned decimals);
  * \. At most `most`. */
 size_t buffer_plain_run(struct becalm_text, size_t most);
 
-/* A JSON string with its quotes, of whatever bytes: control characters, line and paragraph separators and marks that
- * change the direction of writing are escaped, invalid UTF-8 becomes \ufffd. What would take more than `room` bytes
+/* A JSON string with its quotes, of any bytes: control characters, line and paragraph separators and marks that change
+ * the direction of writing are escaped, invalid UTF-8 becomes \ufffd. A string that would take more than `room` bytes
  * with its quotes is cut and ends with "..."; `room` is at least 8. */
 void buffer_json_text(struct buffer *, struct becalm_text, size_t room);
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_METER_METER_H
 #define BECALM_METER_METER_H
 
-/* What happened, counted. Each worker has a meter per target of its own and is its only writer, so counting is a plain
- * add; readers on other threads see whole numbers (relaxed atomics) and add the workers up. Names and labels are in
+/* Counters. Each worker has a meter of its own per target and is its only writer, so counting is a plain add; readers
+ * on other threads see whole numbers (relaxed atomics) and add the workers up. Names and labels are in
  * becalm-metrics(7); metrics.h writes them out. */
 
 #include <becalm/call.h>
@@ -16,7 +16,7 @@
 
 enum meter_result { METER_FIRST_ATTEMPT, METER_AFTER_RETRY, METER_FAILED, METER_RESULT_COUNT };
 enum meter_status { METER_SUCCESS, METER_SERVER_ERROR, METER_ERROR, METER_STATUS_COUNT };
-/* What is spoken with clients and hosts. A call of gRPC is one whatever carries it. */
+/* The protocols of clients and hosts. A gRPC call counts as gRPC over any version of HTTP. */
 enum meter_protocol { METER_H1, METER_H2, METER_GRPC, METER_PROTOCOL_COUNT };
 enum meter_hedge { METER_HEDGE_SENT, METER_HEDGE_WON, METER_HEDGE_LOST, METER_HEDGE_COUNT };
 
@@ -38,7 +38,7 @@ struct meter_exemplar {
     meter_count trace[METER_TRACE_WORDS];
 };
 
-/* What was answered in place of a service that could not. */
+/* Fallbacks that answered in place of a service. */
 enum meter_fallback { METER_FALLBACK_ANSWER, METER_FALLBACK_SERVICE, METER_FALLBACK_COUNT };
 
 struct meter {
@@ -51,7 +51,7 @@ struct meter {
     meter_count calls[METER_RESULT_COUNT][BECALM_REASON_COUNT];
     meter_count overflow[BECALM_REASON_COUNT]; /* retries that were not made, by reason */
     meter_count shed[BECALM_REASON_COUNT];     /* calls refused before their first attempt */
-    meter_count would[BECALM_REASON_COUNT];    /* mode shadow: what the policy would have said instead */
+    meter_count would[BECALM_REASON_COUNT]; /* mode shadow: the reasons with which the policy would have ended calls */
     meter_count hedges[METER_HEDGE_COUNT];
     meter_count transitions[METER_STATES][METER_STATES];
     meter_count active;               /* calls in progress: a gauge, of this worker */
@@ -61,7 +61,7 @@ struct meter {
     meter_count redone;               /* stale pooled connections that were replaced without an attempt */
     meter_count parked;               /* calls that waited for a host to accept connections */
     meter_count probes;               /* connections that were refused while calls waited */
-    meter_count faults[METER_FAULTS]; /* what faults on order have hit, by their words */
+    meter_count faults[METER_FAULTS]; /* calls and attempts that faults on order have hit, by kind */
     meter_count fallbacks[METER_FALLBACK_COUNT];
     struct meter_histogram delay;                  /* of retries, as waited */
     struct meter_histogram duration;               /* of calls */
@@ -105,7 +105,7 @@ bool meter_example(const struct meter *const *meters, uint32_t count, uint32_t b
 /* One count, the `offset`th byte of struct meter, over the meters of all workers; any thread. */
 uint64_t meter_total(const struct meter *const *meters, uint32_t count, size_t offset);
 
-/* All that arrived, by whichever protocol. */
+/* All requests that arrived, by any protocol. */
 uint64_t meter_arrivals(const struct meter *const *meters, uint32_t count);
 
 /* The words of the labels: "after_retry", "server_error", "won", "h2". */
@@ -118,7 +118,7 @@ const char *meter_protocol_word(enum meter_protocol);
 extern const uint32_t meter_bound_us[METER_BUCKETS - 1];
 void meter_observe(struct meter_histogram *, becalm_ns);
 
-/* Adds what it has counted: calls that arrived, and retries of them. */
+/* Adds the meter's counts: calls that arrived, and their retries. */
 void meter_totals(const struct meter *, uint64_t *calls, uint64_t *retries);
 
 #endif

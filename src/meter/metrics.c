@@ -84,12 +84,12 @@ static const struct labelled_family labelled_families[] = {
      1u << BECALM_WHY_BUDGET_EMPTY | 1u << BECALM_WHY_BREAKER_OPEN, reason_word},
     {"becalm_shed_total", "Calls that were refused before anything was sent, by reason.", "reason",
      offsetof(struct meter, shed), BECALM_REASON_COUNT, 1u << BECALM_WHY_SHED, reason_word},
-    {"becalm_shadow_total", "In mode shadow: what the policy would have decided instead, by reason.", "reason",
+    {"becalm_shadow_total", "In mode shadow: decisions that the policy would have made instead, by reason.", "reason",
      offsetof(struct meter, would), BECALM_REASON_COUNT, 0, reason_word},
     {"becalm_hedges_total", "Hedges: sent, and how they ended.", "result", offsetof(struct meter, hedges),
      METER_HEDGE_COUNT, 7, hedge_word},
-    {"becalm_fallbacks_total", "Calls that something else was asked or answered for, by what.", "by",
-     offsetof(struct meter, fallbacks), METER_FALLBACK_COUNT, 0, fallback_word},
+    {"becalm_fallbacks_total", "Calls that a fallback answered, by its kind.", "by", offsetof(struct meter, fallbacks),
+     METER_FALLBACK_COUNT, 0, fallback_word},
 };
 _Static_assert(BECALM_REASON_COUNT <= 32, "a reason is a bit of labelled_family.always");
 
@@ -532,7 +532,7 @@ static void write_leases(struct metrics_text *w, const struct metrics *m)
         {"becalm_shared_granted_total", "counter", "Retries of a shared budget that the store has granted."},
         {"becalm_shared_spent_total", "counter", "Granted retries that were made, or lost with a lease."},
         {"becalm_shared_returned_total", "counter", "Granted retries that were returned to the store unspent."},
-        {"becalm_shared_percent", "gauge", "What the policy says: retries per first attempt of all instances."},
+        {"becalm_shared_percent", "gauge", "The policy's bound: retries per first attempt of all instances."},
     };
     for (uint32_t f = 0; has_lease(m) && f < sizeof family / sizeof *family; f++) {
         metrics_family(w, family[f][0], family[f][1], family[f][2]);

@@ -2,19 +2,19 @@
 #ifndef BECALM_METER_METRICS_H
 #define BECALM_METER_METRICS_H
 
-/* The page /metrics: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. becalm-metrics(7) says what each name means.
- * Series are bounded by the policy file and by the enums of the engine: no path, header or number of a client ever
- * becomes a label, but for answered statuses, of which each worker keeps METER_CODES per target. */
+/* The page /metrics: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. becalm-metrics(7) explains each name. Series
+ * are bounded by the policy file and by the enums of the engine: no path, header or number of a client ever becomes a
+ * label, but for answered statuses, of which each worker keeps METER_CODES per target. */
 
 #include "buffer.h"
 #include "meter.h"
 #include "metrics_gateway.h"
 #include "metrics_redis.h"
 
-/* The label `endpoint` of what belongs to no endpoint of its service. The policy file refuses it as a name. */
+/* The label `endpoint` of calls that belong to no endpoint of their service. The policy file refuses it as a name. */
 #define METRICS_DEFAULT "default"
 
-/* What active health checks know of a host. */
+/* The results of a host's active health checks. */
 struct metrics_health {
     bool checked;
     bool passes;
@@ -25,7 +25,7 @@ struct metrics_health {
 struct metrics_target {
     const char *service;
     const char *endpoint;  /* NULL: the service's own rules */
-    const char *operation; /* what a program calls the place in it that the calls come from; NULL: no such label */
+    const char *operation; /* the program's name for the place that makes the calls; NULL: no label */
     const struct becalm_policy *policy;
     const struct becalm_target *target;
     const struct meter *const *meters; /* one per worker */
@@ -35,10 +35,11 @@ struct metrics_target {
     const struct metrics_health *health; /* of the same hosts; NULL: none is checked */
 };
 
-/* Targets of one service stand together, its own rules first, and who has no operation before who has one: a part that
- * endpoints share with their service (a limit, a gate, hosts) is written once, for the first target that has it. */
+/* Targets of one service stand together, its own rules first, and targets without an operation before those with one: a
+ * part that endpoints share with their service (a limit, a gate, hosts) is written once, for the first target that has
+ * it. */
 struct metrics {
-    const struct metrics_gateway *gateway; /* NULL: a client in another program, of whose process it does not speak */
+    const struct metrics_gateway *gateway; /* NULL: a client in another program, without metrics of the process */
     const struct metrics_target *target;
     uint32_t target_count;
     const struct metrics_redis *redis; /* the stores that instances share; NULL: none */

@@ -43,7 +43,8 @@ static void write_store(struct metrics_text *w, const struct store_counts *store
                    store->held);
     metrics_single(w, "becalm_store_expired_total", "counter", "Keys that were forgotten at the end of their time.",
                    store->expired);
-    metrics_family(w, "becalm_store_requests_total", "counter", "Requests with an idempotency key, by what it was.");
+    metrics_family(w, "becalm_store_requests_total", "counter",
+                   "Requests with an idempotency key, by the store's verdict.");
     for (size_t i = 0; i < rows; i++) {
         metrics_sample(w, "");
         metrics_label(w, "result", requests[i].result);
@@ -71,7 +72,7 @@ static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
                    "Connections of clients that speak HTTP/2 and were told to go, by why.");
     write_h2_ends(w, g, g->h2_ended);
     metrics_family(w, "becalm_h2_hosts_ended_total", "counter",
-                   "Connections to hosts that speak HTTP/2 and were ended for what the host said, by why.");
+                   "HTTP/2 connections to hosts that were ended because of the host's frames, by reason.");
     write_h2_ends(w, g, g->h2_host_ended);
 }
 
@@ -171,7 +172,7 @@ void metrics_gateway_write(struct metrics_text *w, const struct metrics_gateway 
     write_bounds(w, g);
     write_h2(w, g);
     metrics_single(w, "becalm_tunnels", "gauge", "Tunnels that are open or being opened.", g->tunnels);
-    metrics_single(w, "becalm_buffered_bytes", "gauge", "Memory of what waits for slow readers and slow hosts.",
+    metrics_single(w, "becalm_buffered_bytes", "gauge", "Memory of bytes that wait for slow readers and slow hosts.",
                    g->buffered);
     metrics_single(w, "becalm_buffered_max_bytes", "gauge", "The bound of that.", g->buffered_max);
     metrics_single(w, "becalm_passed_requests_total", "counter",

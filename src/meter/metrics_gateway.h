@@ -2,7 +2,7 @@
 #ifndef BECALM_METER_METRICS_GATEWAY_H
 #define BECALM_METER_METRICS_GATEWAY_H
 
-/* What a gateway counts of itself and of its process, beside the figures of its targets. */
+/* The metrics of a gateway itself and of its process, beside those of its targets. */
 
 #include "meter.h"
 #include "metrics_redis.h"
@@ -15,14 +15,14 @@ struct store_counts {
     uint64_t unknown, answer_lost, other_scope;
     uint64_t stored, released, too_large; /* ends */
     uint64_t expired, evicted;
-    /* Of keys that gateways share: calls that the store was away for, by what became of them; keys that it may have
-     * forgotten; ends that came too late; how long beginnings waited for it. */
+    /* Keys that gateways share: calls while the store was away, by their result; keys that the store may have
+     * forgotten; ends that came too late; how long beginnings waited for the store. */
     bool shared;
     uint64_t away, forgot, local, passed, fenced;
     struct metrics_waits waits;
 };
 
-/* What happens at a bound of the gateway. */
+/* Events at a bound of the gateway. */
 enum metrics_bound {
     METRICS_CONNECTIONS_DISPLACED,
     METRICS_CONNECTIONS_REFUSED,
@@ -49,7 +49,7 @@ struct metrics_certificate {
 
 #define METRICS_H2_WHY 16u
 
-/* Spans of traces, by what became of them. */
+/* Spans of traces, by result. */
 struct metrics_spans {
     uint64_t exported;
     uint64_t no_room; /* dropped */
@@ -73,7 +73,7 @@ struct metrics_gateway {
     uint64_t accepted;    /* and ever */
     uint64_t bounds[METRICS_BOUNDS];
     uint64_t h2_ended[METRICS_H2_WHY];      /* connections that speak HTTP/2 and were told to go, by why ... */
-    uint64_t h2_host_ended[METRICS_H2_WHY]; /* and connections to hosts, that were ended for what those said ... */
+    uint64_t h2_host_ended[METRICS_H2_WHY]; /* and connections to hosts that were ended ... */
     const char *h2_why[METRICS_H2_WHY];     /* ... which is said so; NULL: no row */
     uint64_t tunnels;                       /* open now, or being opened */
     uint64_t buffered;                      /* bytes that wait in user space, and their bound */

@@ -27,7 +27,7 @@ static void write_exchanges(struct metrics_text *w, const struct metrics_redis *
 static void write_errors(struct metrics_text *w, const struct metrics_redis *redis, uint32_t count)
 {
     metrics_family(w, "becalm_redis_errors_total", "counter",
-                   "Connections to a store that ended, by the first word of what the server said, or a word of ours.");
+                   "Connections to a store that ended, by the first word of the server's error, or a word of Becalm.");
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t why = 0; why < METRICS_REDIS_WHY; why++) {
             if (redis[i].why[why] != NULL && redis[i].lost[why] > 0) {

@@ -2,7 +2,7 @@
 #ifndef BECALM_METER_METRICS_REDIS_H
 #define BECALM_METER_METRICS_REDIS_H
 
-/* What is known of the stores that instances share. */
+/* The metrics of the stores that instances share. */
 
 #include "metrics_text.h"
 

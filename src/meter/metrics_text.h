@@ -2,8 +2,8 @@
 #ifndef BECALM_METER_METRICS_TEXT_H
 #define BECALM_METER_METRICS_TEXT_H
 
-/* The exposition formats: families of samples with labels. The two differ in what a counter's family is called, and in
- * how the page ends. */
+/* The exposition formats: families of samples with labels. The two formats differ in the name of a counter's family,
+ * and in the end of the page. */
 
 #include "buffer.h"
 

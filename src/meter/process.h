@@ -2,7 +2,7 @@
 #ifndef BECALM_METER_PROCESS_H
 #define BECALM_METER_PROCESS_H
 
-/* What the kernel says of this process. */
+/* The kernel's figures of this process. */
 
 #include <becalm/ns.h>
 

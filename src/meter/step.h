@@ -2,12 +2,12 @@
 #ifndef BECALM_METER_STEP_H
 #define BECALM_METER_STEP_H
 
-/* What the steps of a call mean to counters and logs, for every program around the engine: which step begins a wait,
- * which one sends a retry for the first time, which one moves the circuit breaker. */
+/* The meaning of a call's steps for counters and logs, for every driver: which step begins a wait, which one sends a
+ * retry for the first time, which one moves the circuit breaker. */
 
 #include "meter.h"
 
-/* What the steps of one call have shown so far; meter_begin() fills it. Of the latest retry or hedge: */
+/* The state of one call's steps so far; meter_begin() fills it. Of the latest retry or hedge: */
 struct meter_steps {
     bool retries;            /* the call is one of `active_retries` */
     bool due;                /* the retry was decided on and not sent yet */
@@ -18,15 +18,15 @@ struct meter_steps {
     becalm_ns waited;        /* how long it took until it was sent */
 };
 
-/* What one step meant, as bits. */
+/* The meaning of one step, as bits. */
 enum {
     METER_STEP_BREAKER = 1 << 0, /* the circuit breaker changed its state */
     METER_STEP_WAITS = 1 << 1,   /* a retry was decided on, and waits */
     METER_STEP_SENDS = 1 << 2    /* a retry or a hedge is sent; not set when it is sent again because no host took it */
 };
 
-/* What a step means; nothing is counted. A retry that no host took is sent again under its number, unless the number
- * was a hedge's, which was withdrawn: then a wait lies between. */
+/* Returns the meaning of a step; nothing is counted. A retry that no host took is sent again under its number, unless
+ * the number was a hedge's, which was withdrawn: then a wait lies between. */
 static inline unsigned meter_step_means(const struct meter_steps *steps, const struct becalm_action *action)
 {
     bool again = (action->flags & BECALM_DO_SEND) != 0 && action->attempt > 0;
@@ -45,13 +45,13 @@ static inline void meter_begin(struct meter *meter, struct meter_steps *steps)
     meter_add(&meter->active, 1);
 }
 
-/* Counts a step at `now`, whose meaning the caller has asked for. A step that means nothing need not be counted. */
+/* Counts a step at `now`, with the meaning from meter_step_means(). A step without a meaning need not be counted. */
 void meter_step(struct meter *, struct meter_steps *, unsigned means, const struct becalm_action *, becalm_ns now);
 
 /* The call has ended, and this was its last step: `status` was told to its caller, or METER_CLIENT_LEFT. */
 void meter_end(struct meter *, const struct meter_steps *, const struct becalm_record *, uint32_t status);
 
-/* The same of a call whose caller is told nothing yet: something else is asked for it. */
+/* The same for a call whose caller has no answer yet, because a fallback is called for it. */
 void meter_end_untold(struct meter *, const struct meter_steps *, const struct becalm_record *);
 
 /* An attempt has ended with this status (0: without an answer), and the step of its end gave this action. If no host

@@ -17,7 +17,7 @@
 static const char octets[256][4] = {OCTETS_64(0), OCTETS_64(64), OCTETS_64(128), OCTETS_64(192)};
 /* clang-format on */
 
-/* With the dot. Four bytes are written, whatever it needs. */
+/* Writes an octet with its dot. Always writes four bytes, even if fewer are needed. */
 static inline char *put_octet(char *at, unsigned octet)
 {
     memcpy(at, octets[octet], sizeof octets[octet]);

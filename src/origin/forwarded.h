@@ -16,7 +16,7 @@
      FIELD_BIT(FIELD_FORWARDED_PREFIX) | FIELD_BIT(FIELD_FORWARDED))
 
 /* Which fields are written: never BECALM_FORWARDED_AUTO. `authority` is the host that was asked for; it may be empty.
- * Adds to `skip` of the draft what is not passed on as it came. */
+ * Adds received fields that must not be passed on unchanged to `skip` of the draft. */
 void forwarded_add(struct draft *, const struct origin *, enum becalm_forwarded, struct becalm_text authority);
 
 /* The same lines are written for every request of a client to one host. A worker keeps those that it wrote last, by the
@@ -36,12 +36,13 @@ struct forwarded_kept {
     struct forwarded_lines lines[FORWARDED_LINES_KEPT];
 };
 
-/* As forwarded_add(), for a request by HTTP/1: as the draft's first `lines`, unless they are added to what a peer said.
- */
+/* As forwarded_add(), for a request by HTTP/1: as the draft's first `lines`, unless they must be appended to the fields
+ * of a peer. */
 void forwarded_add_kept(struct draft *, struct forwarded_kept *, const struct origin *, enum becalm_forwarded,
                         struct becalm_text authority);
 
-/* And X-Forwarded-Prefix, behind that: what was taken off the path, so that the host can write links. */
+/* Adds X-Forwarded-Prefix after these fields: the part that was removed from the path, so that the host can write
+ * links. */
 void forwarded_add_prefix(struct draft *, const struct origin *, enum becalm_forwarded, struct becalm_text prefix);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What kind of identity follows: the first byte of what is hashed, so that no two kinds are the same bytes. */
+/* The kind of identity, hashed as the first byte, so that two kinds never have the same bytes. */
 enum kind { KIND_V4 = 1, KIND_V6, KIND_USER, KIND_NAME };
 
 #define V6_NETWORK 8u /* bytes of a /64 */

@@ -57,7 +57,7 @@ static bool v1_line(struct becalm_text line, union address_socket *peer)
         return false;
     }
     if (text_is(kind, "UNKNOWN")) {
-        return true; /* whatever follows */
+        return true; /* the rest of the line is ignored */
     }
     int family = text_is(kind, "TCP4") ? AF_INET : text_is(kind, "TCP6") ? AF_INET6 : AF_UNSPEC;
     for (uint32_t i = 0; i < 4; i++) {
@@ -98,7 +98,7 @@ static enum proxy_header_result v1_read(const char *bytes, size_t count, size_t 
     return PROXY_HEADER_DONE;
 }
 
-/* ---- version 2: a signature, what it is, and addresses ---- */
+/* ---- version 2: a signature, command and family, and addresses ---- */
 
 enum {
     V2_LOCAL = 0x20,
@@ -122,7 +122,7 @@ static bool v2_addresses(const unsigned char *head, size_t count, union address_
         from.v6.sin6_family = AF_INET6;
         memcpy(&from.v6.sin6_addr, addresses, 16);
         memcpy(&from.v6.sin6_port, addresses + 32, 2);
-    } else { /* Unix sockets and unknown ones name nobody; a cut address is none */
+    } else { /* Unix sockets and unknown families name no client; a truncated address is no address */
         return head[13] != V2_TCP4 && head[13] != V2_TCP6;
     }
     *peer = from;

@@ -9,8 +9,8 @@
 
 #define REQUEST_ID_LENGTH 32u
 
-/* `gateway` has 16 digits; `state` is that of becalm_rand_next(), and nobody else's: what was drawn is on the wire.
- * Returns the random half as a number. */
+/* `gateway` has 16 digits; `state` is a state of becalm_rand_next() that is used only here, because its numbers are
+ * visible on the wire. Returns the random half as a number. */
 uint64_t request_id_make(char text[REQUEST_ID_LENGTH], const char *gateway, uint64_t *state);
 
 #endif

@@ -12,7 +12,7 @@
 #define SPAN_ID_LENGTH     16u
 #define TRACEPARENT_LENGTH 55u
 
-/* Flags. What else there may be is not known, and not passed on. */
+/* Flags. Unknown flags are not passed on. */
 #define TRACE_FLAG_SAMPLED 1u
 #define TRACE_FLAG_RANDOM  2u /* of level 2: the right half of the trace id is random */
 #define TRACE_FLAGS        (TRACE_FLAG_SAMPLED | TRACE_FLAG_RANDOM)
@@ -44,8 +44,8 @@ static inline void trace_parent_write(char text[TRACEPARENT_LENGTH], const char 
 /* The nth span of a call: 0 is the call's own, then come its attempts. `seed` is random, and the call's. Never 0. */
 uint64_t trace_span(uint64_t seed, uint32_t n);
 
-/* Is a trace that begins sampled, by the random half of its id? `least` is what trace_least() makes of the share. All
- * who go by the same share decide alike about one trace. */
+/* Is a trace that begins sampled, by the random half of its id? `least` is the result of trace_least() for the share.
+ * All programs with the same share decide alike about one trace. */
 #define TRACE_RANDOM_BITS 56u
 static inline bool trace_sampled(uint64_t bits, uint64_t least)
 {

@@ -4,7 +4,7 @@
 
 /* The peers whose deadline, attempt and mark headers count: `trust:` of the policy. An IPv4 address inside of an IPv6
  * one (::ffff:10.0.0.1, as a listener for both sees it) is that IPv4 address. Peers at Unix sockets are trusted only if
- * the list has the word unix: such a peer may be a TLS terminator that accepts every client. A peer that has shown a
+ * the list has the word unix: a peer there may be a TLS terminator that accepts every client. A peer that has shown a
  * certificate may be listed by its name. */
 
 #include "tls/tls_names.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "budget.h"
 
-/* The next whole percent. What is within rounding noise of a whole percent is that percent. */
+/* The next whole percent. A share within rounding noise of a whole percent is that percent. */
 static uint32_t round_up_percent(double share)
 {
     double percent = share * 100 - 1e-9;

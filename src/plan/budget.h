@@ -8,7 +8,7 @@
 
 #include <becalm/ns.h>
 
-#define PLAN_BUDGET_STORM_PERCENT 20u /* what Envoy and Finagle start with: beyond it nobody budgets */
+#define PLAN_BUDGET_STORM_PERCENT 20u /* the default of Envoy and Finagle: a larger budget does not prevent storms */
 #define PLAN_BUDGET_WINDOW        (120 * (becalm_ns)BECALM_S) /* of the recommended ratio */
 
 struct plan_traffic {

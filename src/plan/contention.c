@@ -40,8 +40,8 @@ struct plan_jitter plan_jitter(uint64_t clients, uint64_t slots)
     double all = pairs(clients);
     double window = (double)slots;
     double half = window / 2 > 1 ? window / 2 : 1;
-    /* min(cap, U[base, 3 cap]): two thirds land on the cap, which is in the last slot; the others spread over all. Two
-     * clients meet with the sum of the squares: (2/3 + 1/3W)^2 + (W-1)(1/3W)^2. */
+    /* min(cap, U[base, 3 cap]): two thirds land on the cap, which is in the last slot; one third spreads over all
+     * slots. Two clients meet with the sum of the squares: (2/3 + 1/3W)^2 + (W-1)(1/3W)^2. */
     double same_slot = 4.0 / 9 + 5.0 / 9 / window;
     return (struct plan_jitter){
         .none = all, .full = all / window, .equal = all / half, .decorrelated = all * same_slot};

@@ -12,7 +12,7 @@
 
 static const uint64_t power_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
 
-/* What snprintf would have written is not what it wrote. */
+/* snprintf returns the length that it would have written, not the length that it wrote. */
 static size_t written(int length, size_t size)
 {
     if (length < 0 || size == 0) {

@@ -3,7 +3,7 @@
 #define BECALM_PLAN_FIGURE_H
 
 /* Figures as people read them: 51,200 and 155.1 and 0.0076, durations to three digits, and bars. Half is rounded away
- * from zero. Texts are zero-terminated and cut at `size`; the length of what was written is returned. */
+ * from zero. Texts are zero-terminated and cut at `size`; the written length is returned. */
 
 #include <becalm/ns.h>
 
@@ -29,7 +29,8 @@ size_t figure_write_duration(becalm_ns duration, char *text, size_t size);
 /* The least duration of `digits` significant digits that is not below this one: 412ms -> 420ms with two. */
 becalm_ns figure_round_up(becalm_ns duration, uint32_t digits);
 
-/* A bar of `fraction` (0 to 1) of `width` columns; what is above 0 is seen. Eighths of blocks, or `#` without UTF-8. */
+/* A bar of `fraction` (0 to 1) of `width` columns; a fraction above 0 shows at least a sliver. Eighths of blocks, or
+ * `#` without UTF-8. */
 size_t figure_bar(double fraction, uint32_t width, bool utf8, char *text, size_t size);
 
 #endif

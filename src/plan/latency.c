@@ -26,7 +26,7 @@ static int compare_buckets(const void *left, const void *right)
     return (a->le > b->le) - (a->le < b->le);
 }
 
-/* Cuts the comment and the space around what remains. */
+/* Cuts the comment, and the space around the rest. */
 static char *trim(char *line)
 {
     line[strcspn(line, "#\r\n")] = '\0';
@@ -140,7 +140,7 @@ bool plan_latency_from_buckets(struct plan_latency *latency, struct plan_bucket 
     qsort(bucket, count, sizeof(*bucket), compare_buckets);
     double total = 0;
     for (size_t i = 0; i < count; i++) {
-        /* Rates of single buckets are extrapolated one by one and may cross each other by a hair. */
+        /* Rates of buckets are extrapolated one by one, so a larger bucket may be smaller by a rounding error. */
         total = bucket[i].count > total ? bucket[i].count : total;
         bucket[i].count = total;
     }
@@ -153,7 +153,7 @@ bool plan_latency_from_buckets(struct plan_latency *latency, struct plan_bucket 
         snprintf(why, PLAN_WHY_MAX, "out of memory");
         return false;
     }
-    /* The first point is the origin; +Inf is no point: what lies beyond the last bound is only known to do so. */
+    /* The first point is the origin; +Inf is no point: of latencies beyond the last bound nothing else is known. */
     latency->count = 1;
     for (size_t i = 0; i + 1 < count; i++) {
         if (bucket[i].le > 0 && bucket[i].le <= (double)(PLAN_LATENCY_MAX / BECALM_S)) {

@@ -2,8 +2,8 @@
 #ifndef BECALM_PLAN_LATENCY_H
 #define BECALM_PLAN_LATENCY_H
 
-/* Measured latencies as a distribution: every single one, from a file, or a Prometheus histogram. Both answer the same
- * questions: which latency has this share of answers behind it, and what would a hedge make of it. */
+/* Measured latencies as a distribution: all of them from a file, or a Prometheus histogram. Both answer the same
+ * questions: which latency do this share of answers not exceed, and which with a hedge. */
 
 #include <becalm/ns.h>
 
@@ -11,7 +11,7 @@
 
 #define PLAN_LATENCIES_MAX 1000000u                          /* lines of a file */
 #define PLAN_LATENCY_MAX   (24 * 3600 * (becalm_ns)BECALM_S) /* of one */
-#define PLAN_WHY_MAX       256u                              /* of a sentence on what went wrong */
+#define PLAN_WHY_MAX       256u                              /* of an error's sentence */
 
 /* One bucket of a histogram: how many answers took at most `le` seconds; +Inf is INFINITY. */
 struct plan_bucket {
@@ -31,8 +31,8 @@ struct plan_latency {
     bool single;      /* each answer is a point: the share jumps there; otherwise it is linear between points */
 };
 
-/* Reads one latency per line: a duration (12.5ms) or a number of milliseconds; blank lines and what follows # are
- * skipped. On failure false, with "name:line: what is wrong" in `why`. Free it in either case. */
+/* Reads one latency per line: a duration (12.5ms) or a number of milliseconds; blank lines and comments after # are
+ * skipped. On failure false, with "name:line: the error" in `why`. Free it in either case. */
 bool plan_latency_read(struct plan_latency *, FILE *in, const char *name, char why[PLAN_WHY_MAX]);
 
 /* From the buckets of a histogram in any order; sorts them. False if nothing is in them. */

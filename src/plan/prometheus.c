@@ -15,7 +15,7 @@
 
 #define SAMPLES_MAX    512u  /* a histogram has a dozen buckets */
 #define POINTS_MAX     5000u /* of a subquery: a window of a month need not be walked by the minute */
-#define QUERY_MAX      1024u /* two names of at most 200 bytes and what is around them */
+#define QUERY_MAX      1024u /* two names of at most 200 bytes, and the query around them */
 #define NAME_MAX_BYTES 200u
 #define CONNECT_MS     5000L
 
@@ -26,7 +26,7 @@ struct answer {
     bool no_memory;
 };
 
-/* What comes from elsewhere may hold escape sequences: no control character reaches a terminal. */
+/* Text from a server may contain escape sequences: no control character reaches a terminal. */
 static void quiet(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -74,7 +74,7 @@ static void name_of(const char *url, char *text, size_t size)
     const char *host = strstr(url, "://");
     host = host == NULL ? url : host + 3;
     size_t authority = strcspn(host, "/?#");
-    size_t user = 0; /* what stands before the last @ */
+    size_t user = 0; /* the length of the part before the last @ */
     for (size_t i = 0; i < authority; i++) {
         if (host[i] == '@') {
             user = i + 1;
@@ -85,7 +85,7 @@ static void name_of(const char *url, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)(authority < 200 ? authority : 200), host);
 }
 
-/* Who is asked, and by what. */
+/* The server that is asked, and the libcurl handle. */
 struct asking {
     const struct prometheus *server;
     struct libcurl libcurl;

@@ -2,7 +2,7 @@
 #ifndef BECALM_PLAN_PROMETHEUS_H
 #define BECALM_PLAN_PROMETHEUS_H
 
-/* Asks a Prometheus over its HTTP API. An answer is bounded in time and size; whatever goes wrong is one sentence. */
+/* Asks a Prometheus over its HTTP API. An answer is bounded in time and size; any error is reported as one sentence. */
 
 #include "latency.h"
 
@@ -14,7 +14,7 @@ struct prometheus {
     const char *url;     /* http://127.0.0.1:9090, or with a path before /api */
     const char *service; /* NULL: all services together */
     becalm_ns window;    /* how far back, whole seconds, at least 1 */
-    becalm_ns rate;      /* over what a rate is taken, whole seconds, at least 1 */
+    becalm_ns rate;      /* the range of rate(), whole seconds, at least 1 */
     becalm_ns timeout;   /* of one question */
 };
 
@@ -28,7 +28,7 @@ bool prometheus_latency(const struct prometheus *, const char *metric, struct pl
 bool prometheus_metric_name(const char *);
 
 /* The answer of /api/v1/query: each sample's value, and its label `le` as a number (0 if it has none). Returns how many
- * there are, at most `room`; -1 with a sentence if it is no such answer, or an error that the server reports. */
+ * there are, at most `room`; -1 with a sentence if the answer is invalid, or the server reports an error. */
 int prometheus_parse(const char *text, size_t length, struct plan_bucket *sample, size_t room, char why[PLAN_WHY_MAX]);
 
 #endif

@@ -2,15 +2,15 @@
 #ifndef BECALM_PLAN_TUNE_H
 #define BECALM_PLAN_TUNE_H
 
-/* The numbers of a retry policy from what was measured:
+/* The numbers of a retry policy, from measured latencies:
  *
- *   attemptTimeout  p99.5 * 1.1, rounded up to two digits: just above what a healthy service takes (AWS Builders'
- *                   Library), so that one answer in 200 at most is given up too early
+ *   attemptTimeout  p99.5 * 1.1, rounded up to two digits: just above the latency of a healthy
+ *                   service (AWS Builders' Library), so that one answer in 200 at most is given up too early
  *   initialDelay    one healthy round trip (p50, rounded up to two digits), and at least 100 ms where that leaves room
  *                   for a retry
  *   maxRetries      as many as fit into the deadline even if every attempt runs into its timeout and every wait is
- * drawn at its longest; at most 2, since three attempts are enough (SRE book) maxDelay        the longest of these
- * waits
+ *                   drawn at its longest; at most 2, since three attempts are enough (SRE book)
+ *   maxDelay        the longest of these waits
  *
  * The waits double. */
 
@@ -20,7 +20,7 @@
 #define PLAN_RETRIES_MAX    100u
 #define PLAN_BASE_LEAST     (100 * BECALM_MS)
 
-/* What was measured and what is wanted; 0: not known. */
+/* The measurements and the goals; 0: not known. */
 struct plan_tune_input {
     becalm_ns deadline; /* needed */
     becalm_ns p50;      /* needed */
@@ -49,7 +49,7 @@ struct plan_tuning {
     uint32_t retries;            /* recommended, or the wish */
     uint32_t fits;               /* how many would fit, up to PLAN_RETRIES_MAX */
     struct plan_schedule worst;  /* of `retries` when every attempt runs into its timeout; p50 if that is not known */
-    struct plan_schedule common; /* of `retries` when every attempt takes p50: what is refused if it does not fit */
+    struct plan_schedule common; /* of `retries` when every attempt takes p50: if this does not fit, it is refused */
     bool refused;                /* the wish */
     bool cut;                    /* the last attempt may have less than its timeout */
     bool whole;                  /* false: the deadline is shorter than one attempt's timeout */

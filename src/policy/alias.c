@@ -40,7 +40,7 @@ static bool names_put(struct names *names, struct name name)
 }
 
 /* Finds the ends of the labels of name.namespace.svc, and of the name itself; `port` and the text after it do not
- * count. False: the text is no such name. */
+ * count. False: the text has another form. */
 static bool labels_end(const char *host, size_t length, size_t end[LABELS_MAX])
 {
     size_t count = 0;

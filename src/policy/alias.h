@@ -3,9 +3,9 @@
 #define BECALM_POLICY_ALIAS_H
 
 /* Short names of services in Kubernetes: a service that matches payment.shop.svc.cluster.local also matches
- * payment.shop.svc, payment.shop and payment, which is what programs write in pods. So does a service without a match
- * whose hosts have such a name. A name that a service writes is its own, and a name that is short for two services
- * belongs to neither. */
+ * payment.shop.svc, payment.shop and payment, as programs in pods write it. So does a service without a match whose
+ * hosts have a name of this form. A name that a service writes itself belongs to that service, and a short name of two
+ * services belongs to neither. */
 
 #include "loader.h"
 

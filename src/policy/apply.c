@@ -135,7 +135,7 @@ static bool place_has(const struct place *place, const char *prefix, const char 
     return found;
 }
 
-/* The mapping that the author probably meant who wrote a plain value: `hedge: true`, `limit: 100`, `budget: 10%`. */
+/* The mapping that an author who wrote a plain value probably meant: `hedge: true`, `limit: 100`, `budget: 10%`. */
 static void mapping_meant(const struct place *place, const char *prefix, const struct yaml_node *node, char text[64])
 {
     bool on;

@@ -300,7 +300,7 @@ static bool key_matters(const struct becalm_rules *rules, const struct schema_ke
     };
     bool slow = rules->policy.budget.refill_every > 0;
     if (strcmp(key->name, slow ? "budget.refillPerSecond" : "budget.refillEvery") == 0) {
-        return false; /* the other one counts */
+        return false; /* the other key counts */
     }
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         if (strcmp(key->name, uses[i].key) == 0) {

@@ -22,7 +22,7 @@ char *file_read_most(FILE *, size_t most, size_t *length);
 char *file_read_regular(const char *path, size_t *length, const char **why);
 /* Where a file is that once was relative to the working directory: there, if the policy's folder has none. */
 const char *file_found(const struct becalm_file *);
-/* The descriptor of such a file, or -1. */
+/* The descriptor of a regular file, or -1. */
 int file_open_regular(const char *path, const char **why);
 
 #endif

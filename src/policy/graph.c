@@ -95,7 +95,7 @@ becalm_ns graph_whole(const struct becalm_policy *policy, becalm_ns waits)
 }
 
 /* A rate of retries that does not depend on the traffic, as a share of it; UNBOUND if the file does not declare the
- * traffic. `buckets` is how many such rates there are in each instance. */
+ * traffic. `buckets` is the number of these rates in each instance. */
 static uint64_t share_of_traffic(const struct becalm_service *service, uint32_t per_second, uint64_t buckets)
 {
     uint64_t rate = times(times(per_second, service->instances), buckets);
@@ -214,7 +214,7 @@ static void hop_add(struct graph_hop *hop, const struct becalm_rules *rules)
     if (policy->timeout_kind == BECALM_TIMEOUT_LEARNED) {
         hop->unwritten = becalm_ns_max(hop->unwritten, policy->deadline);
     }
-    if (hedge->enabled) { /* idempotent calls hedge and the others retry: the worse of the two */
+    if (hedge->enabled) { /* idempotent calls hedge and all other calls retry: the worse of the two */
         uint32_t sent = hedge->max + 1;
         becalm_ns apart = hedge->delay == 0 ? attempt : becalm_ns_min(hedge->delay, attempt);
         becalm_ns last = times(hedge->max, apart);

@@ -88,7 +88,7 @@ struct graph {
 int graph_build(struct graph **, const struct becalm_config *const *configs, uint32_t count);
 void graph_free(struct graph *);
 
-uint32_t graph_find(const struct graph *, const char *name); /* GRAPH_NONE: no such service */
+uint32_t graph_find(const struct graph *, const char *name); /* GRAPH_NONE: no service has this name */
 
 /* How clients reach a root: by which hop (GRAPH_NONE: by themselves, or it is no root), and whether that retries. */
 struct graph_entry {
@@ -113,7 +113,7 @@ becalm_ns graph_waits(const struct becalm_policy *);
 /* The longest that an attempt can take. */
 becalm_ns graph_attempt(const struct becalm_policy *);
 
-/* All attempts at their timeout, and all waits: how long a call can take, whatever its deadline says. */
+/* All attempts at their timeout, and all waits: the longest time of a call, without its deadline. */
 becalm_ns graph_whole(const struct becalm_policy *, becalm_ns waits);
 
 #endif

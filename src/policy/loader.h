@@ -17,7 +17,7 @@ struct loader;
 typedef bool loader_nested_fn(struct loader *, const struct schema_key *, void *base, const struct yaml_node *);
 
 struct loader {
-    struct arena *arena;          /* of what is loaded: its texts and lists */
+    struct arena *arena;          /* the texts and lists of the loaded config */
     struct becalm_config *config; /* policies only; else NULL */
     const char *name;
     struct becalm_diags *diags;

@@ -12,7 +12,7 @@
 
 #define PARTS_MAX 1024u /* files */
 
-/* What has to live until the config is built. */
+/* Memory that must live until the config is built. */
 struct parts {
     struct yaml_tree **trees;
     uint32_t count;
@@ -20,8 +20,8 @@ struct parts {
 };
 
 /* Reads `include` of the first file, and `more` (NULL, or ends with NULL), and puts the services of all of them behind
- * those of the first. Relative paths of `include` are relative to that file's folder. What is wrong is a diagnostic.
- * False: no memory. */
+ * those of the first. Relative paths of `include` are relative to that file's folder. Errors are diagnostics. False:
+ * out of memory. */
 bool parts_merge(struct parts *, struct yaml_tree *first, struct arena *, const struct becalm_load_options *,
                  struct becalm_diags *);
 void parts_free(struct parts *);

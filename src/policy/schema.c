@@ -246,7 +246,7 @@ static const struct schema_key service[] = {
     {"hosts", FIELD(HOSTS, hosts), .sentence = "the addresses of the service"},
     {"unlisted", FIELD(EITHER, unlisted), .words = unlisted_words,
      .sentence = "pass: requests go to the host that they name, if match.host allows it; default: refuse, requests go only to the written hosts"},
-    {"listen", FIELD(LISTEN_OWN, listen), .sentence = "addresses that lead to this service alone, whatever host and path a request names"},
+    {"listen", FIELD(LISTEN_OWN, listen), .sentence = "addresses that lead to this service alone, with any host and path"},
     MATCH_ROWS,
     {"replacePrefix", FIELD(PATH, replace_prefix), .sentence = "the prefix that hosts get instead of match.prefix; / removes it"},
     {"send", FIELD(WORDS, send), .words = send_words,

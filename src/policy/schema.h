@@ -3,7 +3,7 @@
 #define BECALM_POLICY_SCHEMA_H
 
 /* The keys of a policy file, as tables; loading, suggestions and `check --explain` all use them. A key has a type, a
- * range, the field for its value, and one sentence about what it does. Keys inside mappings have dotted names. */
+ * range, the field for its value, and one sentence about its effect. Keys inside mappings have dotted names. */
 
 #include <becalm/config.h>
 
@@ -28,12 +28,12 @@ enum schema_type {
     TYPE_REDIS,         /* const char *: budget.shared.redis, for drivers that know shared budgets */
     TYPE_LIST,          /* const char *const *, ends with NULL; a single text is a list of one */
     TYPE_HOSTS,         /* the same, of addresses and of https://name; const char *const * of a struct becalm_service */
-    TYPE_LISTEN,        /* addresses, each alone or in a mapping with what is spoken there: struct becalm_settings */
+    TYPE_LISTEN,        /* addresses, each alone or in a mapping with its protocols and TLS: struct becalm_settings */
     TYPE_LISTEN_OWN,    /* the same: struct becalm_service */
     TYPE_ADMIN,         /* one of these, or the key's word: struct becalm_settings */
     TYPE_FILE,          /* struct becalm_file */
     TYPE_CERTIFICATES,  /* a list of mappings: struct becalm_listener */
-    TYPE_PROTOCOLS,     /* what a listener speaks: struct becalm_listener */
+    TYPE_PROTOCOLS,     /* the protocols of a listener: struct becalm_listener */
     TYPE_NETWORKS,      /* the same, of networks, or the word unix */
     TYPE_STATUSES,      /* uint64_t[10]: a list of 200, 200-299 or 2xx, a bit each */
     TYPE_RETRY_ON,      /* struct becalm_retry_on */

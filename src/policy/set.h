@@ -9,7 +9,7 @@
 #include "arena.h"
 #include "yaml.h"
 
-/* Puts "key.path=value" into the tree, as if the file had said so; such nodes have line 0. False: a diagnostic was
+/* Puts "key.path=value" into the tree, as if it were in the file; these nodes have line 0. False: a diagnostic was
  * added. */
 bool set_apply(struct yaml_tree *, struct arena *, const char *assignment, struct becalm_diags *);
 

@@ -377,7 +377,7 @@ static bool set_list(const struct setting *s)
     return fine;
 }
 
-/* One host, or a list of them, of which the first goes into the field: hosts_spread() makes matches from the others. */
+/* One host, or a list of them, of which the first goes into the field: hosts_spread() makes matches from the rest. */
 static bool set_match_host(const struct setting *s)
 {
     bool fine = true;

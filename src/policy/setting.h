@@ -18,7 +18,7 @@ struct setting {
 /* Puts the value into the field. False: it was reported, or there is no memory. */
 bool setting_apply(const struct setting *);
 
-/* Reports that the value is not what it should be. */
+/* Reports a wrong value; `should` describes a right one. */
 void setting_wrong(const struct setting *, const char *should);
 
 /* Keys that bring other keys' values with them. Those are applied before the rest of their mapping, which then wins. */

@@ -40,16 +40,15 @@ bool value_https(const char *text); /* https://host or https://host:port, and no
 bool value_srv(const char *text);
 const char *value_srv_domain(const char *text);
 
-/* What a request is matched by. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone.
- * A path as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in the capital letters
- * that all have. */
+/* The values of a match. A host: pay.local, pay.local:8080, 10.0.0.1, [::1]:80, ::1, *.example.com, or * alone. A path
+ * as http/path.h reads it, from its slash, without a query, at most 1024 bytes. A method in capital letters. */
 bool value_match_host(const char *text);
 bool value_path(const char *text);
 bool value_upgrade(const char *text); /* a protocol's name, maybe with a version; no other HTTP: its requests would pass
                                          inside of the tunnel, and no rule would see them */
 bool value_method(const char *text);
 
-/* Whose keys they are: credentials, authorization, none, or header:NAME and cookie:NAME with a token for a name. */
+/* The scope of keys: credentials, authorization, none, or header:NAME and cookie:NAME with a token for a name. */
 bool value_key_scope(const char *text);
 bool value_client_key(const char *text);
 
@@ -59,7 +58,7 @@ bool value_client_key(const char *text);
 bool value_peer_name(const char *text);
 
 /* A store of shared budgets: redis://host, redis://user:password@host:6379/0; rediss:// with TLS. And the beginning of
- * its host, to print the URL without user and password. NULL: there is no such scheme. */
+ * its host, to print the URL without user and password. NULL: the URL has another scheme. */
 bool value_redis(const char *text);
 bool value_redis_has_password(const char *text);
 const char *value_redis_host(const char *text);

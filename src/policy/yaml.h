@@ -12,7 +12,7 @@
 #define YAML_NODES_MAX 100000u
 #define YAML_BYTES_MAX (1024u * 1024u)
 
-/* The bounds of what other systems write: a dump of a whole mesh. */
+/* The bounds for files of other systems, such as a dump of a whole mesh. */
 #define YAML_FOREIGN_NODES_MAX 2000000u
 #define YAML_FOREIGN_BYTES_MAX (16u * 1024u * 1024u)
 
@@ -41,8 +41,8 @@ struct yaml_tree {
 };
 
 /* Parses one document. NULL: errors are in *diags (always at least one). After an error that leaves a tree (a duplicate
- * key, a tag, an undefined alias, a second document) the rest of it comes back, so that the schema finds what else is
- * wrong in the same run: only diags->errors says that all is well. The text need not end with a zero. */
+ * key, a tag, an undefined alias, a second document) the rest of it comes back, so that the schema finds further errors
+ * in the same run: only diags->errors says whether the text is valid. The text need not end with a zero. */
 struct yaml_tree *yaml_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags);
 
 /* The same for a part of a foreign file that begins after `lines_above` lines of it: one of several documents. It has
@@ -55,7 +55,7 @@ struct yaml_tree *yaml_parse_part(const char *name, const char *text, size_t len
 struct yaml_tree *yaml_parse_inner(const struct yaml_tree *outer, const struct yaml_node *block,
                                    struct becalm_diags *diags);
 
-/* libyaml exports a yaml_free of its own: two of that name would free each other's memory. */
+/* libyaml exports a yaml_free of its own: with two functions of that name, either might get the memory of the other. */
 #define yaml_free yaml_tree_free
 void yaml_tree_free(struct yaml_tree *tree);
 

@@ -32,9 +32,9 @@ struct crowd_group {
     struct crowd_group **level_link;
 };
 
-/* What a client loses when its connection is closed, the cheapest first. */
+/* The loss to a client when its connection is closed, the smallest first. */
 enum price {
-    PRICE_NOTHING, /* it has its last answer, or does not read any more */
+    PRICE_NOTHING, /* the client has its last answer, or does not read any more */
     PRICE_IDLE,    /* between two requests, or its first one has not come in full */
     PRICE_SLOW,    /* in the middle of a request or an answer that hardly moves */
     PRICE_BUSY     /* never given up */

@@ -118,9 +118,10 @@ void gateway_name(struct gateway *, const unsigned char random[GATEWAY_ID_BYTES]
 struct snapshot *gateway_snapshot(struct gateway *);   /* with a use of the caller's */
 void gateway_wake(struct gateway *, uint64_t workers); /* bit n: a call waits at worker n */
 void gateway_order_all(struct gateway *, unsigned orders);
-/* A request belongs to no service: counts it, and logs the first request for each such host. */
+/* A request belongs to no service: counts it, and logs the first request for each unknown host. */
 void gateway_unrouted(struct worker *, struct becalm_text host, struct becalm_text peer);
-/* A request is passed on to a host that no service names: counts it, and logs the first request for each such host. */
+/* A request is passed on to a host that no service names: counts it, and logs the first request for each of these
+ * hosts. */
 void gateway_passed(struct worker *, struct becalm_text host, struct becalm_text peer);
 void gateway_count_refusal(struct gateway *, uint32_t status);
 void gateway_count_h2_end(struct gateway *, enum h2_end);

@@ -18,7 +18,7 @@ struct greeting_plan {
 
 /* Takes over a connected descriptor. */
 void greeting_begin(struct worker *, int fd, const union address_socket *peer, const struct greeting_plan *);
-/* Closes all such connections of a worker. */
+/* Closes all connections of a worker whose header has not arrived yet. */
 void greetings_close(struct worker *);
 
 #endif

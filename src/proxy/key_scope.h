@@ -4,7 +4,8 @@
 
 /* The scope of an idempotency key: the requested host, the policy's keyScope, and the values of that scope in the
  * request. Requests with the same list share keys and may get each other's stored answers. Requests with another list
- * have separate keys, so that no client learns what is stored, or in flight, for another.
+ * have separate keys, so that no client learns which answers are stored, or which calls are in flight, for another
+ * client.
  *
  * All lines of a field count, in their order, each by itself; no line differs from an empty line. Fields that do not
  * reach the service (Connection names them) don't count. Names are compared without case, and with _ as -, because

@@ -72,7 +72,8 @@ static void take_in(struct listener *listener, int most)
             client_accept(worker, fd, &peer, &listener->door);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             if ((errno == EMFILE || errno == ENFILE) && room_squeeze(worker)) {
-                return; /* they are closed behind this wake-up, and the level wakes us again */
+                return; /* room_squeeze() closes connections after this wake-up, and the level-triggered event wakes us
+                           again */
             }
             /* The level would wake us at once, again and again. */
             loop_forget(&worker->loop, &listener->source);

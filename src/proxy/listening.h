@@ -13,7 +13,7 @@ struct listening {
     struct listening *next;
     char *text; /* as in the policy */
     union address_socket address;
-    bool handed_over; /* by systemd, whose file it is */
+    bool handed_over; /* by systemd, which owns the socket's file */
     int *fd;          /* by worker; -1: that worker has taken it */
 };
 

@@ -36,7 +36,7 @@ bool passing_guards(const union address_socket *);
 
 enum passing_found {
     PASSING_READY,
-    PASSING_LATER,   /* it is being resolved: ask again when WORKER_NAMES says so */
+    PASSING_LATER,   /* the name is being resolved: ask again after WORKER_NAMES */
     PASSING_NONE,    /* the name can't be resolved */
     PASSING_GUARDED, /* all of its addresses are guarded */
     PASSING_FULL
@@ -45,7 +45,7 @@ enum passing_found {
 struct passing_host {
     struct passing_host *next;
     struct passing_name name;
-    bool asked; /* the control thread knows of it */
+    bool asked; /* the control thread has been asked for it */
     bool ended; /* the latest question has an answer */
     bool guarded;
     uint32_t count;
@@ -71,7 +71,8 @@ enum passing_found passing_find(struct passing *, const struct passing_name *, b
 
 /* For the control thread. Its `ask` is called for each name that is new. */
 void passing_resolve_by(struct passing *, void (*ask)(void *asker), void *asker);
-/* The next name that the control thread does not know yet; NULL: there is none. It is valid until passing_forget(). */
+/* The next name that the control thread does not know yet; NULL: there is none. The pointer is valid until
+ * passing_forget(). */
 struct passing_host *passing_next(struct passing *);
 /* The addresses of the name; a count of 0: it can't be resolved. */
 void passing_answer(struct passing *, struct passing_host *, const union address_socket *list, uint32_t count);

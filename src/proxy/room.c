@@ -16,11 +16,11 @@
 struct room {
     struct client *waiting[ROOM_WAITING]; /* in order */
     uint32_t waiting_count;
-    uint32_t round;                /* the first so many of them take part in the round that is on; 0: none is */
+    uint32_t round; /* how many of them, from the first on, take part in the present round; 0: there is no round */
     uint32_t turned_away;          /* connections without a place that are being told so */
     becalm_ns told_at;             /* the latest line in the log */
     BECALM_ATOMIC(uint64_t) asked; /* bit n: worker n has not looked yet */
-    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), for the others */
+    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), which other workers read */
 };
 
 static const struct becalm_settings *settings_of(const struct worker *worker)
@@ -254,7 +254,8 @@ static void room_enter(struct client *client)
         client_admit(client);
     } else if (worker->room->waiting_count == ROOM_WAITING) {
         settle(client);
-    } else { /* also alone: what has arrived on other connections is read first, and then more of them are idle */
+    } else { /* also with one worker: bytes that have arrived on other connections are read first, and then more
+                connections are idle */
         waiting_add(client);
     }
 }

@@ -5,8 +5,8 @@
 /* Places for connections: at most maxConnections of all clients, and maxConnectionsPerClient of one. When all places
  * are taken, an idle connection of the client with the most is closed for the new one (crowd.h chooses it). If a worker
  * has no idle connection, or another worker has a larger client, it asks the other workers, and the new connection
- * waits unread for their reply. A connection that gets no place is answered with 503; at most ROOM_TURNED_AWAY of those
- * are open, so that refusals need a bounded number of descriptors as well. */
+ * waits unread for their reply. A connection that gets no place is answered with 503; at most ROOM_TURNED_AWAY
+ * connections that were refused are open, so that refusals need a bounded number of descriptors as well. */
 
 #include <stdbool.h>
 
@@ -19,7 +19,7 @@ struct worker;
 bool room_make(struct worker *);
 void room_free(struct worker *);
 
-/* asked: another worker needs a place. answered: all other workers have looked for one. */
+/* asked: another worker needs a place for a connection. answered: all other workers have looked for one. */
 void room_asked(struct worker *);
 void room_answered(struct worker *);
 

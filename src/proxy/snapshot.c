@@ -177,7 +177,7 @@ static struct state *whole_of(struct state *state)
     return state != NULL && state->whole != NULL ? state->whole : state;
 }
 
-/* It fits but for its hosts, which are the service's. */
+/* The state before can be reused, except for its hosts, which belong to the service. */
 static bool state_fits_but_hosts(const struct state_plan *plan)
 {
     const struct state *before = plan->before;
@@ -195,8 +195,8 @@ static void share(struct state *state, const struct state_plan *plan)
     }
 }
 
-/* Makes the hosts of a service in `target`. A host that stays keeps its ejection, whatever its index is now; whether
- * all of them refuse connections is found out anew if there is another one. */
+/* Makes the hosts of a service in `target`. A host that stays keeps its ejection, even if its index changes. If a host
+ * was added, it must be found out anew whether all hosts refuse connections. */
 static void hosts_follow(struct becalm_target *target, const struct state_plan *plan)
 {
     uint32_t count = plan->hosts->host_count;
@@ -245,7 +245,7 @@ static struct state *state_with_other_hosts(const struct state_plan *plan)
     return state;
 }
 
-/* A gate has one queue for each worker, whichever of its endpoints a call is for: none of them waits for another. */
+/* A gate has one queue for each worker, for the calls of all its endpoints: no endpoint waits for another. */
 static bool waiting_make(struct state *state, uint32_t workers)
 {
     const struct becalm_target *target = &state->target;

@@ -40,15 +40,16 @@ struct waiting {
  * counted. */
 struct state {
     BECALM_ATOMIC(uint32_t) users;
-    struct state *service; /* the service's state, whose parts it borrows; NULL: this is a service's own */
-    struct state *whole;   /* the state that had other hosts, whose parts it borrows; NULL: it has its own */
+    struct state *service; /* the service's state, whose parts this endpoint's state borrows; NULL: this is a service's
+                              own state */
+    struct state *whole;   /* the state with the old hosts, whose parts it borrows; NULL: it has its own */
     struct becalm_policy policy;
     struct becalm_target target;
     struct waiting *waiting; /* by worker; its service's, if the gate is */
     void *memory;
 };
 
-/* One per worker. They live as long as the name does. */
+/* One meter for each worker. They live as long as the target's name is in use. */
 struct meters {
     BECALM_ATOMIC(uint32_t) users;
     uint32_t count;

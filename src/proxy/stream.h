@@ -4,11 +4,11 @@
 
 /* The client's side of an exchange: one request and its answer on a client's connection, independent of the protocol.
  * HTTP/1 has one stream per connection, which client.c embeds. An exchange knows its client only through this
- * interface; docs/exchange.md says what a side has to do, and what it may call.
+ * interface; docs/exchange.md lists the duties of a side, and the functions that it may call.
  *
- * The side reports what has arrived (exchange_open() and the others of exchange.h), the exchange answers by these
- * functions. After `done` or `cut` a stream has no exchange any more. Its memory must stay valid until the end of the
- * event loop's turn, because the caller may look at it once more. */
+ * The side reports bytes and events (exchange_open() and the functions below it in exchange.h), the exchange answers by
+ * these functions. After `done` or `cut` a stream has no exchange any more. Its memory must stay valid until the end of
+ * the event loop's turn, because the caller may look at it once more. */
 
 #include "host/host_stream.h"
 
@@ -57,8 +57,8 @@ struct client_stream_ops {
     bool (*trusted)(struct client_stream *);
     void (*origin)(struct client_stream *, struct origin *);
     struct becalm_text (*peer)(const struct client_stream *, char *text, size_t size);
-    /* Where connections to hosts are kept that belong to this client. They may have a login (login.h) only if this
-     * stream has the client's connection for itself. */
+    /* The list of connections to hosts that belong to this client. They may have a login (login.h) only if this stream
+     * has the client's connection for itself. */
     struct host_owner (*owner)(struct client_stream *);
     /* The client's address and ours; AF_UNIX: there is none. False: the client has gone. */
     bool (*ends)(const struct client_stream *, union address_socket *from, union address_socket *to);

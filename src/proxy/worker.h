@@ -57,7 +57,7 @@ enum worker_order {
     WORKER_SERVE = 1 << 1,    /* a slot of some gate came free */
     WORKER_PARKED = 1 << 2,   /* a host that calls wait for is back */
     WORKER_DRAIN = 1 << 3,    /* tell clients with every answer to close */
-    WORKER_CLOSE = 1 << 4,    /* stop accepting; close idle connections, and the others after their answer */
+    WORKER_CLOSE = 1 << 4,    /* stop accepting; close idle connections, and busy ones after their answer */
     WORKER_LEAVE = 1 << 5,    /* the end is near: tell websockets */
     WORKER_STOP = 1 << 6,     /* end now */
     WORKER_ROOM = 1 << 7,     /* another worker's client wants the place of an idle connection */
@@ -67,7 +67,7 @@ enum worker_order {
     WORKER_NAMES = 1 << 11    /* names of hosts that no service names have been resolved */
 };
 
-#define WORKER_PASSED 64u /* hosts that no service names, whose connections are kept */
+#define WORKER_PASSED 64u /* the most hosts that no service names and whose connections are kept */
 
 /* A cache of header lines for HTTP/1 hosts: Via, the attempt's number and the time left, as written for the last first
  * attempt with the same whole milliseconds, which are the same for most calls of a service. */
@@ -99,14 +99,14 @@ struct worker {
     struct h2_room *h2;      /* memory that HTTP/2 connections share; NULL: there were none */
     struct upstream_host *hosts;
     struct upstream_host *passed[WORKER_PASSED]; /* hosts that no service names, by their address; see passing.h */
-    struct attempt *unnamed;                     /* attempts that wait for such a host's name to be resolved */
+    struct attempt *unnamed;                     /* attempts that wait until the name of an unlisted host is resolved */
     struct listener *listeners;
     struct client *clients;
     struct greeting *greetings; /* connections whose PROXY protocol header has not arrived yet */
     uint32_t greeting_count;
     struct crowd crowd;
     struct room *room;
-    const struct client_places *places; /* what room.h does for clients */
+    const struct client_places *places; /* gives clients their places: room.h */
     struct task shrink;                 /* cuts connections with the largest buffers: see shrink.h */
     BECALM_ATOMIC(uint64_t) largest;    /* roughly the bytes of its largest connection, for the other workers */
     becalm_ns shrink_told_at;

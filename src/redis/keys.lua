@@ -1,30 +1,28 @@
 -- Idempotency keys that the gateways of a fleet keep together. Each answer is a list that begins with a word.
--- KEYS: the list of keys that are held, the era, the asker's count; but for `list` the key's record and its guard; of `begin` also those that it
--- had by the secret before, if there is one: an answer from there has "older" as its last word.
--- ARGV: what is asked, which run of the server the asker speaks with ("" if it may not know), the lease; then
+-- KEYS: the list of held keys, the era, the asker's count. All requests but `list` add the key's record and its guard. If there is a
+-- previous secret, `begin` also adds the record and guard under that: an answer from there has "older" as its last word.
+-- ARGV: the request, the run of the server that the asker is connected to ("" if it may not read that), the lease; then
 --   begin  owner fingerprint once ttl where sure fence older   begun fence | flight | done status seal fields body | lost status | held | mismatch |
 --                                                           scope | forgot wait
 --   end    owner fingerprint once ttl where ending status seal fields body   ok count | fenced
 --   renew  owner fingerprint once ttl where                 ok | fenced
---   tell   fingerprint ttl where status                     ok count: the asker has done this once; status 0: it is held
+--   tell   fingerprint ttl where status                     ok count: the asker has executed this key; status 0: it is held
 --   look                                                    none | flight | done | held, and the guard's name
 --   free                                                    ok | none
---   list   most ttl clock                                   how many are held, a line for each (id, age, time left, where), the count, and the
---                                                           clock; "clock" is what the asker thinks that it shows, "" before it knows
--- Who must be sure ("1", or "2" if its process has listed since it is connected) begins nothing in a store that does not trust itself.
--- A fence is counted where it is asked for ("1"); else it is 0.
--- The record: s its state (p in progress, d done, x done and its answer lost, u unknown, r released by an operator, so that anybody
--- may begin it), f fingerprint, o owner, e "1" for a key that is done at most once, l the end of the owner's lease, w where, g the guard, a h b k the answer, m its line among those that are held,
--- t the end of its time, of one that has ended.
--- An owner is another one for each beginning: only who has begun a key can end it. A record that is not there any more is written
--- again by its owner.
--- The era: r the run of the server that wrote it, u until when the store does not trust itself, d since when, n the last fence, c the clock
--- when somebody last listed, which every process does every few seconds. A server that has begun
--- anew, that was emptied, or that is told what it has forgotten, may have forgotten more. For a lease it begins no key that is done at
--- most once, so that everybody can tell again what it has done. So it is when its clock was set: forward ends keys before their time, and
--- backward would make the lease as long.
--- A call waits while its key begins, so that what nearly every beginning is comes first and calls as little as it can: a command of
--- Redis, a function, a table and a number that becomes a text cost more than all else here.
+--   list   most ttl clock                                   the number of held keys, a line for each (id, age, time left, where), the count, and the
+--                                                           clock; "clock" is the time that the asker expects of it, "" before it knows
+-- sure: "1": begin the key only if the store is certain that it has forgotten nothing; "2": the same, and the asker's process has listed
+-- keys since it is connected. fence: "1": the answer has the next fence number; else 0.
+-- The record: s state (p in progress, d done, x done and its answer lost, u unknown, r released by an operator: any gateway may begin
+-- it), f fingerprint, o owner, e "1" for an enforced key, l end of the owner's lease, w where, g guard, a h b k the answer, m its line in the
+-- list of held keys, t when a key that has ended expires.
+-- Each beginning has its own owner: only the gateway that has begun a key can end it. If the record is missing, its owner writes it again.
+-- The era: r the run of the server that wrote it, u until when the store may have forgotten keys, d since when, n the last fence, c the
+-- clock at the last `list`, which every process sends every few seconds. A server that was restarted or emptied, or that gets a key that
+-- it has forgotten, may have forgotten more keys. For one lease it begins no enforced key, so that all gateways can write their keys again.
+-- The same holds when its clock was set: forward ends keys too early, and backward would make leases longer.
+-- A call waits while its key begins. So the usual case of `begin` comes first and does as little as it can: a Redis command, a function,
+-- a table, and a number that is turned into text cost more than anything else here.
 local call = redis.call
 local what, run, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = call('TIME')
@@ -44,7 +42,7 @@ local life = (ttl or 0) > lease and ARGV[7] or ARGV[3] -- of a key that has begu
 -- Each beginning has a higher number than all before, also after a loss, as far as the server's clock goes forward.
 local number = fence and math.max(now, (found[4] or 0) + 1) or 0
 
--- A key that nobody has begun, in a store that trusts itself.
+-- A key that was not begun yet, in a store that has forgotten nothing.
 if what == 'begin' and known_run and now >= distrust and not ran_ahead and not KEYS[6] and call('HLEN', record) == 0
     and (once ~= '1' or call('SET', guard, record, 'PX', life, 'NX')) then
     call('HSET', record, 's', 'p', 'o', owner, 'f', print, 'e', once, 'l', string.format('%d', now + lease), 'w', where, 'g', guard)
@@ -65,7 +63,7 @@ local function doubt()
     call('HSET', era, 'u', distrust, 'd', now, 'c', now)
 end
 
--- Who lists for the first time can't tell a clock that was set from a fleet that was away.
+-- At the first `list` of a process, a clock that was set looks the same as a fleet that was away.
 if what == 'list' then
     ran_ahead = ARGV[6] ~= '' and now - ARGV[6] >= minute
 end
@@ -76,7 +74,7 @@ if not known_run or ran_ahead or (now < distrust and now < tonumber(call('HMGET'
     doubt()
 end
 
--- How many ends of the asker's are in the store; one more, if `more`.
+-- The number of the asker's ends in the store; adds one if `more`.
 local function counted(more, ttl)
     local number = tonumber(call('MGET', count)[1] or 0)
     if more then
@@ -116,7 +114,7 @@ local function hold(ttl)
     keep(ttl)
 end
 
--- The asker knows that its time ends later: the clock was set forward since.
+-- The asker knows that the key expires later: the clock was set forward since.
 local function prolong(ttl)
     local r = call('HMGET', record, 't', 'm')
     if now + ttl > tonumber(r[1] or 0) then
@@ -161,7 +159,7 @@ if what == 'free' then
     if call('HMGET', record, 's')[1] ~= 'u' then
         return {'none'}
     end
-    -- Its owner may tell once more that it is unknown: the record stays, and says that somebody has decided.
+    -- Its owner may report the unknown outcome once more: the record stays, and shows that an operator has decided.
     open()
     call('HSET', record, 's', 'r')
     return {'ok'}
@@ -182,7 +180,7 @@ if what == 'tell' then
     return {'ok', counted(true, ttl)}
 end
 
--- What is known of a record: its answer, or nothing but its state.
+-- The answer to a request whose key has a record: the stored answer, or only the state.
 local function known(print)
     local r = call('HMGET', record, 's', 'f', 'l', 'a', 'k', 'h', 'b', 'e')
     local state = r[1]
@@ -195,7 +193,7 @@ local function known(print)
     elseif state == 'u' then
         return {'held'}
     elseif state == 'p' and tonumber(r[3]) > now then
-        -- The clock was set back since, or the owner has a longer lease, by a minute at most. An owner that lives renews it in time.
+        -- The clock was set back since, or the owner has a longer lease, by a minute at most. An owner that is alive renews its lease in time.
         if r[3] - now > lease + minute then
             call('HSET', record, 'l', string.format('%d', now + lease))
         end
@@ -256,7 +254,7 @@ if what == 'renew' then
     return {'ok'}
 end
 
--- An end that was told before, and whose answer was not heard, is written once more.
+-- An end that was sent before, and whose acknowledgement was lost, is written once more.
 if ending == 'release' then
     open()
     call('DEL', record)

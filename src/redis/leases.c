@@ -28,7 +28,7 @@ struct run {
     struct slot *slot[SCRIPT_BUDGETS]; /* NULL: it is gone */
     struct run *next;                  /* of those that are on their way */
     uint32_t count;
-    bool goodbye; /* nobody listens to its answer */
+    bool goodbye; /* its answer is ignored */
 };
 
 struct leases {
@@ -38,10 +38,10 @@ struct leases {
     struct redis_script script;
     char fleet[SCRIPT_FLEET_MAX + 1];
     uint64_t name;     /* of this instance while the connection lasts */
-    uint64_t old_name; /* who says goodbye */
+    uint64_t old_name; /* the name that says goodbye */
     struct run *runs;  /* on their way */
     struct slot *slots;
-    struct timer tick; /* the leases are looked after */
+    struct timer tick; /* maintains the leases */
 };
 
 static struct becalm_moment moment(struct leases *leases)
@@ -297,7 +297,7 @@ bool leases_bind(struct leases *leases, const char *name, struct becalm_lease *l
     return true;
 }
 
-/* Takes it out of what is on its way, and lets its name say goodbye. */
+/* Removes the slot from the runs in flight, and returns its lease with a goodbye. */
 static void slot_leave(struct leases *leases, struct slot *slot)
 {
     struct becalm_moment at = moment(leases);

@@ -2,9 +2,9 @@
 #ifndef BECALM_REDIS_LEASES_H
 #define BECALM_REDIS_LEASES_H
 
-/* The shared budgets of one process in one Redis: asks for the leases of all of them together, a few times a second, on
- * the loop of one thread. Nobody waits for it: callers only spend what the leases hold. While the connection is lost
- * each lease lives on its own share. */
+/* The shared budgets of one process in one Redis: requests the leases of all budgets together, a few times a second, on
+ * the loop of one thread. No call waits for Redis: calls only spend retries that the leases hold. While the connection
+ * is lost each lease lives on its own share. */
 
 #include "redis.h"
 #include "request.h"

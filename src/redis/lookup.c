@@ -16,7 +16,7 @@
 
 struct lookup_job {
     BECALM_ATOMIC(uint32_t) holders; /* the thread, and the caller that has asked: the last one frees it */
-    BECALM_ATOMIC(bool) done;        /* release: what was found is there; acquire: it may be read */
+    BECALM_ATOMIC(bool) done;        /* release: the result is complete; acquire: it may be read */
     char name[256];
     char port[8];
     union address_socket list[ADDRESSES];
@@ -25,7 +25,7 @@ struct lookup_job {
 
 static void job_drop(struct lookup_job *job)
 {
-    if (atomic_fetch_sub_explicit(&job->holders, 1, memory_order_acq_rel) == 1) { /* all that the others did is done */
+    if (atomic_fetch_sub_explicit(&job->holders, 1, memory_order_acq_rel) == 1) { /* all other holders have finished */
         free(job);
     }
 }

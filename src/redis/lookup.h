@@ -19,7 +19,7 @@ struct lookup {
 /* One address of the host, as redis_options.find wants it. False: it is being looked up, or it has none. An answer is
  * used once, so that each new connection looks the name up again. */
 bool lookup_find(struct lookup *, const char *host, union address_socket *);
-/* All zeroes again. Threads that still look something up keep what they need. */
+/* Resets the lookup to all zeroes. Threads that still resolve a name keep the memory that they need. */
 void lookup_clear(struct lookup *);
 
 #endif

@@ -36,7 +36,7 @@ static bool decode(char *to, size_t size, const char *from, size_t length)
     return true;
 }
 
-/* What stands before the @: a password alone is `:password@`. */
+/* Parses the part before the @: a password alone is `:password@`. */
 static bool login_parse(const char *text, size_t length, struct redis_place *place)
 {
     const char *colon = memchr(text, ':', length);
@@ -76,7 +76,7 @@ static bool hosts_parse(const char *text, size_t length, struct redis_place *pla
     }
 }
 
-/* What stands behind the hosts. */
+/* Parses the part after the hosts. */
 static const char *rest_parse(const char *text, struct redis_place *place)
 {
     static const char sentinel[] = "?sentinel=";

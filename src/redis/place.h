@@ -12,7 +12,7 @@
 struct redis_place {
     char host[REDIS_HOSTS_MAX][REDIS_HOST_MAX]; /* as address_parse() takes them: with their ports, or unix:/path */
     uint32_t host_count;                        /* any of them will do: nodes of a cluster, or Sentinels */
-    char master[64];                            /* what Sentinels call the server; "": the hosts are servers */
+    char master[64]; /* the name by which Sentinels know the server; "": the hosts are servers */
     char user[64];
     char password[256];
     uint32_t database;
@@ -20,7 +20,7 @@ struct redis_place {
 };
 
 /* redis://[user[:password]@]host[:port][,host[:port]...][/database][?sentinel=name], with %XX in user, password and
- * name; rediss:// with TLS; or redis+unix:///path. NULL, or a sentence about what is wrong. */
+ * name; rediss:// with TLS; or redis+unix:///path. NULL, or a sentence that names the error. */
 const char *redis_place_parse(const char *url, struct redis_place *);
 
 #endif

@@ -86,11 +86,11 @@ static void missing_add(struct redis_probe *probe, const char *what)
     }
 }
 
-/* NOPERM is about a command or about a key. What else is wrong is told in the server's words. */
+/* NOPERM is about a command or about a key. Any other error is reported in the server's words. */
 static void heard(struct visit *visit, const struct reply *reply)
 {
     char keys[96];
-    /* It was asked for a script that nobody knows, and its key is a text. */
+    /* Not an error: the trial runs a script that does not exist, and its key holds text. */
     bool script = strncmp(reply->text, "NOSCRIPT", 8) == 0 || strncmp(reply->text, "WRONGTYPE", 9) == 0;
     if (reply->kind != REPLY_ERROR || script) {
         return;
@@ -105,7 +105,7 @@ static void heard(struct visit *visit, const struct reply *reply)
     }
 }
 
-/* What happens to keys when its memory is full. A user may lack the permission to read that. */
+/* Reads which keys the server evicts when its memory is full. A user may lack the permission to read that. */
 static void policy_heard(struct visit *visit, const struct reply *reply)
 {
     const struct reply_item *item = reply->item;
@@ -126,11 +126,12 @@ static void done(struct redis_command *command, const struct reply *reply)
     }
 }
 
-/* Every command that budgets and keys need, by its permission; NULL ends the words, and "" is our key. */
+/* Every command that budgets and keys need, by its permission; NULL ends the words, and "" is our key. `need`: all
+ * fleets need it, or only fleets that share keys, or that wait for replicas. */
 static const struct trial {
     const char *permission;
     const char *word[WORDS];
-    enum need { FOR_ALL, FOR_KEYS, FOR_REPLICAS } need; /* who needs it: also who shares keys, or waits for replicas */
+    enum need { FOR_ALL, FOR_KEYS, FOR_REPLICAS } need;
 } trials[] = {
     {"+ping", {"PING"}, FOR_ALL},
     {"+time", {"TIME"}, FOR_ALL},
@@ -152,7 +153,7 @@ static const struct trial {
     {"+del", {"DEL", ""}, FOR_KEYS},
     {"+info", {"INFO", "server"}, FOR_KEYS},
     {"+wait", {"WAIT", "0", "1"}, FOR_REPLICAS},
-    {NULL, {"CONFIG", "GET", "maxmemory-policy"}, FOR_KEYS}, /* nobody needs it: see policy_heard() */
+    {NULL, {"CONFIG", "GET", "maxmemory-policy"}, FOR_KEYS}, /* not required: see policy_heard() */
 };
 
 static bool try(struct visit *visit, const struct trial *trial)

@@ -12,15 +12,15 @@
 struct redis_probe {
     bool answers;
     char host[REDIS_HOST_MAX];
-    char error[REPLY_TEXT]; /* what it says: "" if all is well */
-    /* What the user must be given: "+evalsha", "~becalm:{default}:*". */
+    char error[REPLY_TEXT]; /* the server's error; "": none */
+    /* The permissions that the user lacks: "+evalsha", "~becalm:{default}:*". */
     char missing[PROBE_MISSING_MAX][96];
     uint32_t missing_count;
-    char evicts[32]; /* with `keys`: its maxmemory-policy, if that is another one than noeviction; "": it is not, or we
-                        may not ask */
+    char evicts[32]; /* with `keys`: the server's maxmemory-policy, if that is not noeviction; "": it is, or the user
+                        may not read it */
 };
 
-/* `keys`: also what idempotency keys need. False: no memory, no descriptors. */
+/* `keys`: also tries the commands that idempotency keys need. False: out of memory or descriptors. */
 bool redis_probe(const struct redis_site *, const char *fleet, bool keys, bool replicas, struct redis_probe *);
 
 /* For programs that may block: an address of a host, by the system's resolver. As redis_options.find takes it. */

@@ -18,10 +18,10 @@
 
 #define READ_SIZE  4096u
 #define HEAD_MOST  24u  /* bytes: a sign, 20 digits, the end of a line */
-#define WORD_SHORT 128u /* bytes: such a word is added at once */
-#define MOVES_MAX  3u   /* at once, one after the other; then it is a failure like others */
+#define WORD_SHORT 128u /* bytes: a word of at most this length is added together with its head */
+#define MOVES_MAX  3u   /* redirections that are followed without a wait; one more counts as a failure */
 
-/* What is said first. Its replies come in this order. */
+/* The commands that greet a server. Their replies come in this order. */
 enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_ROLE, GREET_RUN, GREET_PING };
 #define GREETINGS 6u
 
@@ -112,7 +112,7 @@ static void limit_arm(struct redis *redis, becalm_ns wait)
 
 /* ----------------------------------------------------------------------------------------------------- its end */
 
-/* Nobody knows what became of what was on its way. */
+/* Drops all commands in flight. It is unknown whether the server has executed them. */
 static void commands_drop(struct redis *redis)
 {
     if (redis->along != NULL) {
@@ -154,7 +154,7 @@ static void again_plan(struct redis *redis)
     wheel_arm(&redis->loop->wheel, &redis->again, becalm_ns_after(redis->loop->now, wait.wait));
 }
 
-/* It is away from now on, and its user knows. */
+/* Marks the server as unreachable, and tells the user of the connection. */
 static void leave(struct redis *redis)
 {
     bool up = redis->state == REDIS_UP;
@@ -177,7 +177,7 @@ void redis_lose(struct redis *redis, const char *why)
     snprintf(redis->error, sizeof redis->error, "%.*s", (int)strcspn(why, " "), why);
     redis->count.lost[loss_of(redis->error)]++;
     redis->turn = (redis->turn + 1) % redis->options.place.host_count;
-    bool next = is_asking(redis) && redis->turn != 0; /* one Sentinel after the other, without a wait */
+    bool next = is_asking(redis) && redis->turn != 0; /* the next Sentinel is asked at once, without a wait */
     redis->elsewhere[0] = 0;
     redis->asks = false;
     redis->moves = 0;
@@ -197,7 +197,7 @@ void redis_lose(struct redis *redis, const char *why)
     again_plan(redis);
 }
 
-/* What a script may not do is told in a sentence that begins with ERR. */
+/* If a script lacks a permission, the error is a sentence that begins with ERR. */
 const char *redis_refusal(const struct reply *reply)
 {
     if (reply->kind != REPLY_ERROR) {
@@ -325,7 +325,7 @@ static bool command_queue(struct redis *redis, struct redis_command *command, st
     return true;
 }
 
-/* What can't be sent is noticed by the next event: the command is on its way all the same, and is dropped then. */
+/* A failed send is noticed at the next event. Until then the command counts as sent; then it is dropped. */
 static bool command_send(struct redis *redis, struct redis_command *command)
 {
     struct bytes out = {.at = NULL};
@@ -398,7 +398,7 @@ static bool greet(struct redis *redis)
     }
     snprintf(name, sizeof name, "becalm-%08" PRIx32, (uint32_t)becalm_rand_next(&redis->loop->random));
     written = written && greet_with(redis, &out, GREET_NAME, (const char *[]){"CLIENT", "SETNAME", name, NULL});
-    if (place->master[0] != 0) { /* what a Sentinel said may be old */
+    if (place->master[0] != 0) { /* the Sentinel's information may be outdated */
         written = written && greet_with(redis, &out, GREET_ROLE, (const char *[]){"ROLE", NULL});
     }
     redis->run[0] = 0;
@@ -419,7 +419,7 @@ static bool sentinel_ask(struct redis *redis)
 
 /* ------------------------------------------------------------------------------------------------------- reading */
 
-/* Somebody else has what we want: at once, but not for ever in circles. */
+/* Another server has the keys: connects to it at once, but at most MOVES_MAX times in a row. */
 static void move(struct redis *redis, const char *host, bool asks)
 {
     char to[REDIS_HOST_MAX];
@@ -547,7 +547,7 @@ static void answered(struct redis *redis, const struct reply *reply)
 {
     struct redis_command *command = redis->first;
     if (command == NULL) {
-        redis_lose(redis, "nonsense"); /* nobody asked */
+        redis_lose(redis, "nonsense"); /* a reply without a command */
         return;
     }
     if (command->ahead > 0) {
@@ -637,7 +637,7 @@ static bool secure(struct redis *redis, struct link *link, uint32_t events)
     return false;
 }
 
-/* It is connected. False: it could not speak. */
+/* The connection is established: sends the first commands. False: they could not be sent. */
 static bool speak(struct redis *redis)
 {
     redis->state = is_asking(redis) ? REDIS_ASKING : REDIS_GREETING;

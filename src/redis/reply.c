@@ -4,14 +4,15 @@
 #include <hiredis.h>
 #include <string.h>
 
-/* hiredis calls these with what it reads. The object is the one reply there is; NULL makes it give up. */
+/* hiredis calls these functions for each value that it reads. The object is the reader's one reply; returning NULL
+ * makes hiredis give up. */
 
 static bool is_root(const redisReadTask *task)
 {
     return task->parent == NULL;
 }
 
-/* What is inside of a list in the list is read, and not kept. */
+/* Values of a list inside a list are read and not kept. */
 static bool is_buried(const redisReadTask *task)
 {
     return task->parent != NULL && task->parent->parent != NULL;
@@ -49,7 +50,7 @@ static void *put(const redisReadTask *task, enum reply_kind kind, long long numb
     return is_buried(task) || item != NULL ? r : NULL;
 }
 
-/* Texts lie one after the other; where each begins is known for good when all are there. */
+/* Texts are stored one after the other; their final addresses are known when all have been read. */
 static void *make_text(const redisReadTask *task, char *text, size_t length)
 {
     struct reply_reader *r = task->privdata;
@@ -101,7 +102,7 @@ static void *make_nothing(const redisReadTask *task)
 
 static void leave(void *object)
 {
-    (void)object; /* it is part of its reader */
+    (void)object; /* the reply is part of its reader */
 }
 
 static redisReplyObjectFunctions functions = {

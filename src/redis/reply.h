@@ -2,9 +2,9 @@
 #ifndef BECALM_REDIS_REPLY_H
 #define BECALM_REDIS_REPLY_H
 
-/* What Redis says, one reply after the other: a word, an error, or a list of numbers and texts. hiredis reads the
- * protocol; what it finds goes into a place of fixed size and one buffer of a bounded one, so that no answer takes
- * memory by what it says of itself. */
+/* Reads the replies of Redis, one after the other: a word, an error, or a list of numbers and texts. hiredis parses the
+ * protocol. The values are kept in a struct of fixed size and a buffer of bounded size, so that no reply can make us
+ * allocate memory by claiming a large size. */
 
 #include "loop/bytes.h"
 
@@ -48,11 +48,11 @@ void reply_close(struct reply_reader *);
 /* Bytes have come. False: no memory. */
 bool reply_feed(struct reply_reader *, const char *, size_t);
 
-/* The next reply, until there is none. BROKEN: what came is no answer of a Redis, or none that may come. */
+/* The next reply, until there is none. BROKEN: the bytes are no Redis reply, or a reply that is not allowed here. */
 enum reply_next { REPLY_NONE, REPLY_THERE, REPLY_BROKEN };
 enum reply_next reply_next(struct reply_reader *);
 
-/* Does a text of it say this? */
+/* Is this text equal to the word? */
 bool reply_says(const struct reply_item *, const char *);
 
 #endif

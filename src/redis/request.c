@@ -63,7 +63,7 @@ static uint64_t bytes_take(const char **from, uint32_t bytes)
     return number;
 }
 
-/* Whose record it is that stands at this index: another budget may have had it. */
+/* Identifies the budget of the record at this index: another budget may have used the index before. */
 static uint32_t guard_of(const struct script_part *part)
 {
     char terms[32];

@@ -2,13 +2,14 @@
 #ifndef BECALM_REDIS_REQUEST_H
 #define BECALM_REDIS_REQUEST_H
 
-/* The store's half of shared budgets is a script in Redis, store.lua: how a request to it is written, and what its
- * answer says. One run serves all budgets of an instance. Keys, all in one slot of a cluster:
+/* The store's half of shared budgets is a script in Redis, store.lua. This file writes requests to the script and reads
+ * its answers. One run serves all budgets of an instance. Keys, all in one slot of a cluster:
  *
- *   becalm:{FLEET}:r:INSTANCE:CHUNK         what the store remembers of an instance: a record for each of its budgets
- *   becalm:{FLEET}:p:NAME:PPM:FLOOR         the pot of one budget: who has another percentage has another pot
+ *   becalm:{FLEET}:r:INSTANCE:CHUNK the store's records of an instance, one for each of its budgets
+ *   becalm:{FLEET}:p:NAME:PPM:FLOOR the pot of one budget: instances with another percentage use another pot
  *
- * A version that writes other records or pots names them otherwise, so that both may serve one fleet for a while. */
+ * A version that changes the format of records or pots must use other names, so that two versions can serve one fleet
+ * during an upgrade. */
 
 #include "redis.h"
 
@@ -34,14 +35,15 @@ struct script_run {
     uint32_t count; /* at least 1, at most SCRIPT_BUDGETS; the instance is that of the first */
 };
 
-/* What a key may have in it: others become %XX, and a name that is too long ends in a hash of it. `service` with
- * `endpoint`, which may be NULL. `size` is at least SCRIPT_NAME_MAX + 1, or SCRIPT_FLEET_MAX + 1. */
+/* Makes a name that is safe in a key: special characters become %XX, and a name that is too long ends in its hash.
+ * `service` with `endpoint`, which may be NULL. `size` is at least SCRIPT_NAME_MAX + 1, or SCRIPT_FLEET_MAX + 1. */
 void script_name(char *name, size_t size, const char *service, const char *endpoint);
 
 /* Puts the words of store.lua's run into a command. False: no memory. */
 bool script_fill(const struct script_run *, struct redis_command *);
 
-/* Is it an answer about so many budgets? And what it says of the one with this number in the run. */
+/* Is the reply an answer about this many budgets? The second function returns the answer for one of them, by its number
+ * in the run. */
 bool script_answers(const struct reply *, uint32_t count);
 struct becalm_lease_answer script_answer(const struct reply *, uint32_t number);
 

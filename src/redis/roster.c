@@ -153,7 +153,7 @@ static void list_take(struct roster *roster, const char *text, size_t length)
     roster->read_at = roster->options.loop->now;
 }
 
-/* A user who may not do this still shares budgets: the connection stays. */
+/* A Redis user without the permission for this script can still share budgets: the connection stays. */
 static void done(struct redis_command *command, const struct reply *reply)
 {
     struct roster *roster = CONTAINER_OF(command, struct roster, command);
@@ -279,7 +279,7 @@ uint32_t roster_look(struct roster *roster, const struct roster_entry **entry, b
     struct loop *loop = roster->options.loop;
     bool sleeps = loop->now >= roster->wanted_until;
     roster->wanted_until = becalm_ns_after(loop->now, WANTED_FOR);
-    if (sleeps) { /* who looks first need not wait for the next turn */
+    if (sleeps) { /* the first look must not wait for the next turn */
         wheel_arm(&loop->wheel, &roster->timer, loop->now);
     }
     *entry = roster->entry;

@@ -2,8 +2,9 @@
 #ifndef BECALM_REDIS_ROSTER_H
 #define BECALM_REDIS_ROSTER_H
 
-/* Who is in the fleet: tells about this process every two seconds, and reads what all of them have told while somebody
- * wants to see it. Nothing is decided by it. What others tell is hostile input: it is read field by field. */
+/* The list of the fleet's processes: writes an entry for this process every two seconds, and reads the entries of all
+ * processes while a page shows them. No decision depends on it. Entries of other processes are untrusted input: they
+ * are parsed field by field. */
 
 #include "redis.h"
 
@@ -15,15 +16,15 @@ struct roster_entry {
     char id[ROSTER_WORD];
     char name[ROSTER_WORD]; /* of its machine */
     char version[ROSTER_WORD];
-    char policy[ROSTER_WORD]; /* a hash of what is in force */
+    char policy[ROSTER_WORD]; /* a hash of the policy in force */
     uint64_t calls_milli;     /* a second, in thousandths */
     uint64_t retries_milli;
     uint64_t budgets;  /* that it shares */
     uint64_t degraded; /* of these, without a lease */
     uint64_t up_seconds;
-    uint64_t shared_calls_milli; /* of those above, what the shared budgets are about */
+    uint64_t shared_calls_milli; /* of the numbers above, the part that shared budgets cover */
     uint64_t shared_retries_milli;
-    uint64_t age_ms; /* how long ago it has told */
+    uint64_t age_ms; /* the age of its entry */
 };
 
 /* Totals that only grow. */
@@ -35,16 +36,16 @@ struct roster_totals {
 };
 void roster_count(struct roster_totals *, uint64_t calls, uint64_t retries, bool shared);
 
-/* What was counted when it was last told, and when. */
+/* The counts in the last entry, and its time. */
 struct roster_rates {
     struct roster_totals told;
     becalm_ns told_at;
     becalm_ns begun_at;
 };
-/* From here on: another policy may count other targets, and what they counted before is not of this moment. */
+/* Starts the rates anew: a new policy may have other targets, and their counts from before must not look like new
+ * calls. */
 void roster_rates_begin(struct roster_rates *, becalm_ns now, const struct roster_totals *);
-/* Fills in what each process says of itself: version, machine, how long it has been there, and the rates since the last
- * time. */
+/* Fills in the entry of this process: version, machine, uptime, and the rates since the last entry. */
 void roster_rates(struct roster_rates *, becalm_ns now, const struct roster_totals *, struct roster_entry *);
 
 struct roster;
@@ -57,17 +58,17 @@ struct roster_options {
 };
 
 struct roster *roster_make(const struct roster_options *); /* NULL: no memory */
-/* Takes leave, as far as the socket takes it at once. Then its redis is freed, and then it. */
+/* Removes the entry from the store, if the socket accepts that at once. After this, free the redis, then the roster. */
 void roster_leave(struct roster *);
 void roster_free(struct roster *);
 
-/* What all have told, as last read; somebody wants to see it, so it is read for ten seconds more. `read_at` is when;
- * 0: never. Returns how many. */
+/* The entries of all processes, as last read. Each call keeps the reading going for ten seconds more. `read_at` is the
+ * time of the last reading; 0: never. Returns the number of entries. */
 uint32_t roster_look(struct roster *, const struct roster_entry **, becalm_ns *read_at);
-const char *roster_error(const struct roster *); /* what the store said to it; "": nothing is wrong */
+const char *roster_error(const struct roster *); /* the store's error; "": none */
 
-/* One line of who.lua's answer. False: it is none. What a newer version tells at its end is not looked at, and an older
- * one tells nothing of shared budgets: then all of its calls count as such. */
+/* Parses one line of who.lua's answer. False: the line is invalid. Fields that a newer version appends are ignored. An
+ * older version has no fields for shared budgets: then all of its calls count as covered by them. */
 bool roster_parse(const char *line, size_t length, struct roster_entry *);
 
 #endif

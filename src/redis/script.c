@@ -14,7 +14,7 @@ static void digest_write(struct redis_script *script)
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int size = 0;
     if (libssl_find() != NULL || EVP_Digest(script->text, script->length, digest, &size, EVP_sha1(), NULL) != 1) {
-        size = 0; /* no such script, so that the whole of it is sent */
+        size = 0; /* the hash stays all zeroes, which no script has, so the whole script is sent */
     }
     memset(script->sha, '0', sizeof script->sha - 1);
     script->sha[sizeof script->sha - 1] = 0;

@@ -13,8 +13,8 @@ struct redis_script {
     char sha[41];
 };
 
-/* One of those that are built in, src/redis/NAME.lua: `name` is in the table of CMakeLists.txt. Keep it; it costs a
- * hash. */
+/* A script that is built in, src/redis/NAME.lua: `name` is in the table of CMakeLists.txt. Keep the result, because
+ * each call computes a hash. */
 struct redis_script redis_script(const char *name);
 
 #endif

@@ -26,7 +26,7 @@ static const char *password_read(const char *path, struct redis_place *place)
 {
     size_t length;
     const char *why = NULL;
-    char *text = file_read_regular(path, &length, &why); /* who asks must not wait */
+    char *text = file_read_regular(path, &length, &why); /* only regular files, because the caller must not block */
     if (text != NULL) {
         why = password_take(text, place);
         explicit_bzero(text, length);
@@ -166,7 +166,7 @@ bool redis_site_same(const struct redis_site *a, const struct redis_site *b)
 
 static void login(const void *self, struct redis_place *place)
 {
-    (void)redis_site_login(self, place); /* without one the server says what it thinks of it */
+    (void)redis_site_login(self, place); /* without a login the server itself reports the error */
 }
 
 void redis_site_use(const struct redis_site *site, struct redis_options *options)

@@ -2,8 +2,8 @@
 #ifndef BECALM_REDIS_SITE_H
 #define BECALM_REDIS_SITE_H
 
-/* The Redis that a policy names: its URL, and for that of `store:` what stands beside it: user, password, certificates,
- * timeout. Libraries and commands use it alike. */
+/* The Redis that a policy names: its URL, and for the Redis of `store:` also its user, password, certificates and
+ * timeout. The gateway, the library and the commands all use it. */
 
 #include "redis.h"
 
@@ -20,18 +20,18 @@ struct redis_site {
     becalm_ns timeout;
 };
 
-/* `url` is the policy's, of `store:` or of one of its rules. False: *diags says what is wrong, or there is no memory.
- * What diagnostics point at is `at` where the URL is no store's. */
+/* `url` is the policy's, of `store:` or of one of its rules. False: *diags has the error, or memory ran out. If the URL
+ * is not that of `store:`, diagnostics point at `at`. */
 bool redis_site_open(struct redis_site *, const struct becalm_config *, const char *url, struct becalm_origin at,
                      struct becalm_diags *);
 void redis_site_close(struct redis_site *);
 /* Do both lead to the same place, by the same certificates? */
 bool redis_site_same(const struct redis_site *, const struct redis_site *);
 
-/* Puts what it knows into the options; `site` must live as long as the connection. */
+/* Copies the site's settings into the options; `site` must live as long as the connection. */
 void redis_site_use(const struct redis_site *, struct redis_options *);
 
-/* The user and password of now. A sentence about what is wrong with the file or variable, or NULL. */
+/* Reads the present user and password. Returns NULL, or a sentence about the error in the file or variable. */
 const char *redis_site_login(const struct redis_site *, struct redis_place *);
 
 #endif

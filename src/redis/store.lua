@@ -1,7 +1,7 @@
 -- The store's half of shared budgets: the rules of docs/shared-budget.md, as src/engine/lease/lease_store.c and lease_pot.c have
 -- them; tests/unit/test_redis_script.c holds that both give the same answers. Redis runs it for every instance two or three
--- times a second, so it calls as little as it can: a function, a table, a word and a command of Redis cost more than sums.
--- KEYS: the records of the instance, and the pot of each budget. ARGV[1]: what is told of each budget, one after the other.
+-- times a second, so it does as little as it can: a function, a table, a string and a Redis command cost more than arithmetic.
+-- KEYS: the records of the instance, and the pot of each budget. ARGV[1]: the request of each budget, one after the other.
 -- Answers as many bytes as src/redis/request.c reads, for each budget; zeros if its request is nonsense.
 local TOKEN, MOST, LEVEL, KEEP = 1000000, 100000000000000, 1000000, '600000'
 local TOLD = '<I4I4I4I4I8I8I8I8I8I8I8I8B'
@@ -62,7 +62,7 @@ for k = 2, #KEYS do
         local grown = 0
         local cap
         if number > r_number then
-            -- what is told: a total only grows, and by no more than it may
+            -- the reported totals: a total only grows, and by no more than it may
             if first > r_first then
                 grown = first - r_first
                 r_first = first
@@ -82,7 +82,7 @@ for k = 2, #KEYS do
                 held = held - back
             end
 
-            -- rule 3: the floor, then what comes back, then what is earned
+            -- rule 3: the floor, then returned retries, then earned ones
             local elapsed = now > floor_at and now - floor_at or 0
             elapsed = elapsed < 60000 and elapsed or 60000
             floor_at = now
@@ -124,7 +124,7 @@ for k = 2, #KEYS do
             end
             r_number = number
 
-            -- rule 2: who is counted
+            -- rule 2: the instances that are counted
             if r_window == window + 1 then
                 live = live > 0 and live - 1 or 0
                 hungry = hungry > r_hungry and hungry - r_hungry or 0

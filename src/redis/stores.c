@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROSTER_BYTES (1u << 20) /* of what all others tell */
+#define ROSTER_BYTES (1u << 20) /* for the entries of all processes */
 
 /* ---------------------------------------------------------------------------------------------------------- sites */
 
@@ -28,7 +28,7 @@ static void site_note(void *self, const char *why)
     }
 }
 
-/* Owns what `redis` has from now on, also if there is no memory. */
+/* Takes ownership of `redis`, even if it fails for want of memory. */
 static struct store_site *site_make(struct redis_stores *stores, struct redis_site *redis, const char *name)
 {
     struct store_site *site = calloc(1, sizeof *site);

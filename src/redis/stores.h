@@ -2,8 +2,9 @@
 #ifndef BECALM_REDIS_STORES_H
 #define BECALM_REDIS_STORES_H
 
-/* Every Redis that the policy of one process names, a connection to each of them, on one loop: with the leases of the
- * budgets that it shares there, and with what others see of the process. Gateways and libraries have it alike. */
+/* All Redis servers that the policy of one process names, with a connection to each, on one loop: with the leases of
+ * the budgets that are shared there, and with the process's entry in the fleet's list. The gateway and the library both
+ * use it. */
 
 #include "leases.h"
 #include "roster.h"
@@ -25,7 +26,7 @@ struct store_site {
 struct redis_stores_options {
     struct loop *loop;
     bool (*find)(void *self, const char *host, union address_socket *);   /* as redis_options have it */
-    void (*note)(void *self, const struct store_site *, const char *why); /* likewise; NULL: nobody is told */
+    void (*note)(void *self, const struct store_site *, const char *why); /* like redis_options; NULL: unused */
     void (*tell)(void *self, struct roster_entry *);
     void *self;
 };
@@ -35,9 +36,9 @@ struct redis_stores {
     struct store_site *first;
 };
 
-/* The budgets that there are: begin, bind each of them, end. Those that were not bound again are left, and so is a
- * Redis that none of them is in. The rules are of the policy; those without a shared budget are passed over. What there
- * is no memory for lives on its own share. */
+/* Sets the budgets in use: call begin, bind for each budget, then end. Budgets that were not bound again are left, and
+ * so is a Redis without budgets. Rules without a shared budget are skipped. A budget for which memory runs out lives on
+ * its own share. */
 struct redis_stores_budget {
     const struct becalm_config *config;
     const struct becalm_rules *rules;
@@ -53,7 +54,7 @@ void redis_stores_bind_end(struct redis_stores *);
 /* Returns all leases. Before the loop is closed. */
 void redis_stores_free(struct redis_stores *);
 
-/* What is known of its connections, for display. Returns how many there are, at most `size`. */
+/* The state of the connections, for display. Returns how many there are, at most `size`. */
 struct metrics_redis;
 uint32_t redis_stores_tell(const struct redis_stores *, struct metrics_redis *, uint32_t size);
 

@@ -1,6 +1,6 @@
--- Who is in the fleet: each process tells about itself every two seconds, and whoever wants reads all of them.
--- KEYS: the hash of processes. ARGV: the process, what it tells ("" when it leaves), "1" for who wants to read.
--- Answers a line for each: the process, how many milliseconds ago it has told, and what. Who is silent for a minute is forgotten.
+-- The list of the fleet's processes: each process writes its entry every two seconds, and may read the entries of all.
+-- KEYS: the hash of processes. ARGV: the process, its entry ("" when it leaves), "1" to read all entries.
+-- Answers a line for each process: its name, the age of its entry in milliseconds, and the entry. An entry is dropped after a minute without news.
 local FORGET, KEEP, MOST = 60000, 600000, 5000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -2,7 +2,7 @@
 #ifndef BECALM_SIM_BINS_H
 #define BECALM_SIM_BINS_H
 
-/* What happened over time, gathered into so many bins of whole seconds as a chart has columns. */
+/* Counts over time, gathered into bins of whole seconds, one for each column of a chart. */
 
 #include "sim/measure.h"
 
@@ -19,7 +19,7 @@ struct bins {
 uint64_t bins_success(struct bins *, const struct scenario *, const struct world_result *, uint32_t width);
 uint64_t bins_mean(struct bins *, const uint64_t *by_second, uint32_t seconds, uint32_t width);
 
-/* Arrivals at a service, and what was offered to it, both against what is offered by plan: in parts per million. */
+/* Arrivals at a service, and its offered load, both as a share of the planned load, in parts per million. */
 uint64_t bins_load(struct bins *, const struct world_result *, const struct measure *, uint32_t service,
                    uint32_t width);
 uint64_t bins_offered(struct bins *, const struct world_result *, const struct measure *, uint32_t service,

@@ -61,7 +61,7 @@ uint32_t figures_focus(const struct scenario *plan)
                                             : plan->service_count - 1;
 }
 
-/* 80 columns are not enough for all: the worst times of a load stand back behind what a scenario is made for. */
+/* 80 columns are not enough for all figures: the worst load is left out if the scenario is about something else. */
 
 static bool has_worst(const struct scenario *plan)
 {
@@ -83,7 +83,7 @@ bool figures_has_latency(const struct scenario *plan)
     return is_healthy(plan) && figures_has_load(plan) && !has_endpoints(plan) && !figures_has_effects(plan);
 }
 
-#define FAULTS_NAMED 8u /* nobody reads a hundred names */
+#define FAULTS_NAMED 8u /* more names would not be read */
 
 static size_t say_seconds(becalm_ns at, char *text, size_t size)
 {

@@ -20,7 +20,7 @@ struct figures {
     uint64_t completed_us; /* or MEASURE_NEVER_US */
     uint64_t falls;
     uint64_t worst_100ms;
-    uint64_t executed;    /* what must be done once: how often it was done, at all services */
+    uint64_t executed;    /* executions of operations that must happen once, at all services */
     uint64_t repeated;    /* operations executed more than once */
     uint64_t retried_ppm; /* retries per first attempt, and those of the endpoint with the most */
     uint64_t endpoint_ppm;

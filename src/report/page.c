@@ -63,7 +63,7 @@ static void put_style(FILE *out)
         out);
 }
 
-/* What the numbers in the pictures mean, where there is no room for names. */
+/* The legend of the numbers in the charts, which stand for faults where there is no room for names. */
 static void put_faults(FILE *out, const struct scenario *plan)
 {
     for (uint32_t i = 0; i < plan->fault_count; i++) {

@@ -2,9 +2,9 @@
 #ifndef BECALM_SIM_PAGE_H
 #define BECALM_SIM_PAGE_H
 
-/* What one or more runs of a scenario showed, as one HTML page that needs nothing else: no network, no script. Several
- * policies stand side by side, with the service where the trouble is; one policy is shown at every service. It is
- * well-formed XML as well, and the same runs give the same bytes. */
+/* The results of one or more runs of a scenario, as one HTML page without network or scripts. Several policies are
+ * shown side by side, at the service with the fault; one policy is shown at every service. It is well-formed XML as
+ * well, and the same runs give the same bytes. */
 
 #include "report.h"
 

@@ -19,28 +19,28 @@
 
 static const struct svg_box curves = {.x = 480, .y = 180, .width = 3020, .height = 1200};
 
-/* What a curve shows of a panel. */
+/* The values of one panel's curve. */
 struct view {
-    bool known; /* the policy has such a thing */
+    bool known; /* the policy has the part that the chart shows */
     uint64_t most;
     uint64_t least; /* of a budget */
     struct bins bins;
 };
 
-/* ---- what each chart is about ---- */
+/* ---- the texts of each chart ---- */
 
 static const struct about {
     const char *heading; /* before " at SERVICE" where there is one service */
     const char *sentence;
-    const char *nothing; /* said in place of curves that show nothing at all */
-    const char *missing; /* what stands before the names of those that have no such thing */
+    const char *nothing; /* shown in place of curves that are all 0 */
+    const char *missing; /* the text before the names of policies without this part */
     enum plot_unit unit;
     bool of_clients; /* and not of a service */
 } abouts[PAGE_CHARTS] = {
     [PAGE_SUCCESS] = {"Success", "The share of the calls that clients began in each second and that succeeded.", "", "",
                       PLOT_SHARE, true},
-    [PAGE_LOAD] = {"Load", "Attempts that arrive, against what is offered: 1x is one attempt for each call.", "", "",
-                   PLOT_FACTOR, false},
+    [PAGE_LOAD] = {"Load", "Attempts that arrive, relative to the offered load: 1x is one attempt for each call.", "",
+                   "", PLOT_FACTOR, false},
     [PAGE_ATTEMPTS] = {"Attempts", "Attempts that arrive in each second.", "", "", PLOT_COUNT, false},
     [PAGE_QUEUE] = {"Queue", "Requests that wait: in the service's own queue, and in the gate if one stands in front.",
                     "Nothing waited at the end of any second.", "", PLOT_COUNT, false},
@@ -62,7 +62,7 @@ static const struct becalm_policy *policy_of(const struct page_panel *panel)
     return own == NULL ? options->policy : own;
 }
 
-/* Does the policy of a panel have what the chart is about? */
+/* Does the policy of a panel have the part that the chart shows? */
 static bool has_it(const struct page_panel *panel, enum page_chart chart)
 {
     const struct becalm_policy *policy = policy_of(panel);
@@ -364,7 +364,7 @@ void page_chart(FILE *out, const struct page_panels *panels, enum page_chart cha
     bool load = figures_has_load(panels->plan);
     bool asks = chart == PAGE_QUEUE || chart == PAGE_BUDGET || chart == PAGE_BREAKER;
     if (asks && panels->panel[0].run->measure->calls == 0) {
-        return; /* connections do not wait in a queue, and nobody pays for them */
+        return; /* connections do not wait in a queue, and need no budget */
     }
     if (load ? chart == PAGE_ATTEMPTS : chart == PAGE_LOAD || chart == PAGE_AMPLIFICATION) {
         return;

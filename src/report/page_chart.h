@@ -2,7 +2,7 @@
 #ifndef BECALM_SIM_PAGE_CHART_H
 #define BECALM_SIM_PAGE_CHART_H
 
-/* The charts of a page: for each a section that says what is seen, and a panel per policy or per service, all with the
+/* The charts of a page: each has a section with an explanation, and a panel per policy or per service, all with the
  * same scale. */
 
 #include "plot.h"

@@ -13,7 +13,7 @@
 #define TICK_GAP        40u             /* between a tick's text and the axis */
 #define TURNS_MAX       60u             /* of a fault that comes and goes, that can be told apart */
 #define LETTER          58u             /* of a word above a fault, about */
-#define FAULT_NAME_MAX  24u             /* letters of such a word */
+#define FAULT_NAME_MAX  24u             /* characters of a fault's name in a chart */
 #define TEXT_DROP       38u             /* from the middle of a digit to its base line */
 
 /* ---- scales ---- */

@@ -36,7 +36,8 @@ struct plot {
 void plot_frame(FILE *, const struct plot *);
 void plot_curve(FILE *, const struct plot *, const char *class, const struct bins *, bool area);
 
-/* What the classes mean, light and dark: CSS, to stand in a style element. Its colours are variables of `scope`. */
+/* The CSS of the classes, for light and dark pages, to be put into a style element. Its colours are variables of
+ * `scope`. */
 void plot_style(FILE *, const char *scope);
 
 #endif

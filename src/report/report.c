@@ -39,7 +39,7 @@ void report_plain(FILE *out, const char *text)
     put_plain(out, text, strlen(text));
 }
 
-/* What is shown of a name in its column: of a longer one the end, because that is where names and paths differ. */
+/* The part of a name that fits its column: the end of a long name, because that is where names and paths differ. */
 static const char *name_tail(const char *name)
 {
     size_t length = strlen(name);
@@ -89,7 +89,7 @@ static void put_heading(const struct page *page, const char *text)
     fprintf(page->out, "%s%s%s", page->style->bold, text, page->style->reset);
 }
 
-/* ---- what the plan says of faults ---- */
+/* ---- the planned faults ---- */
 
 static uint32_t seconds(const struct scenario *plan)
 {
@@ -115,7 +115,7 @@ static void put_about(const struct page *page)
     }
 }
 
-/* What was changed for this run, in as many lines as it takes. */
+/* The overrides of this run, in as many lines as needed. */
 static void put_set(const struct page *page, const char *const *set)
 {
     size_t column = 4;
@@ -215,7 +215,7 @@ static void put_recovery(const struct page *page, const struct measure *measure)
         return;
     }
     if (measure->retries_stop_after_s == MEASURE_NEVER) {
-        fputs("Retries did not come back to what is usual within this run.\n", page->out);
+        fputs("Retries did not return to their usual share within this run.\n", page->out);
     } else if (measure->retries_stop_after_s == 0) {
         fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
@@ -260,7 +260,7 @@ static void put_completion(const struct page *page, const struct measure *measur
     fputs(".\n", page->out);
 }
 
-/* What must be done once, and how often it was done. */
+/* Operations that must be executed once, and how often they were. */
 static void put_effects(const struct page *page, const struct measure *measure)
 {
     if (!figures_has_effects(page->plan)) {
@@ -307,7 +307,7 @@ static void put_recovery_row(const struct page *page, const struct scenario_serv
     }
 }
 
-/* What came each time that a service was up again. */
+/* The connects that arrived each time that a service was up again. */
 static void put_recoveries(const struct page *page, const struct world_result *result)
 {
     if (!figures_has_connections(page->plan)) {
@@ -382,7 +382,8 @@ static void put_timeouts(const struct page *page, const char *policy, const stru
     }
 }
 
-/* The mean is of what calls begun in the fault cause, the worst of what arrives: of a short fault the one is more. */
+/* The mean counts attempts of calls that began in the fault, the worst counts arrivals. So in a short fault the mean
+ * can be above the worst. */
 static void put_mean_note(const struct page *page, bool above)
 {
     if (above) {
@@ -456,7 +457,7 @@ static void put_clients(const struct page *page, const struct report_run *run)
     }
 }
 
-/* The endpoints of a service have a row each, with their part of what is said of it. */
+/* The endpoints of a service have a row each, with their part of the service's figures. */
 static void put_endpoints(const struct page *page, const struct scenario_service *service,
                           const struct world_service *counts)
 {
@@ -525,7 +526,7 @@ static void put_shared_row(const struct page *page, const char *name, const stru
             each % BECALM_S / (100 * BECALM_MS), asked, answered);
 }
 
-/* What callers leased of shared budgets, and how long they had to do without. */
+/* The retries that callers leased from shared budgets, and how long they were without a lease. */
 static void put_shared(const struct page *page, const struct world_result *result)
 {
     uint32_t rows = 0;
@@ -542,7 +543,7 @@ static void put_shared(const struct page *page, const struct world_result *resul
         put_shared_row(page, page->plan->services[i].name, shared);
     }
     if (rows == 0 && has_store_fault(page->plan)) {
-        fputs("The policy has no shared budget: what happens to its store changes nothing.\n", page->out);
+        fputs("The policy has no shared budget: faults of its store change nothing.\n", page->out);
     }
 }
 

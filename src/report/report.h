@@ -2,7 +2,7 @@
 #ifndef BECALM_SIM_REPORT_H
 #define BECALM_SIM_REPORT_H
 
-/* What a run showed, as a page that a person understands at once: 80 columns, figures first, charts below. */
+/* The results of a run as a text page for people: 80 columns, figures first, charts below. */
 
 #include "figures.h"
 
@@ -17,7 +17,7 @@ struct report_style {
 /* One run. */
 struct report_run {
     const char *policy;     /* a name, or a file's */
-    const char *const *set; /* what was changed, "length=62s" and the like; ends with NULL */
+    const char *const *set; /* overrides such as "length=62s"; ends with NULL */
     uint64_t seed;
     const struct world_options *options;
     const struct world_result *result;
@@ -26,11 +26,11 @@ struct report_run {
 
 void report_summary(FILE *, const struct report_style *, const struct scenario *, const struct report_run *);
 
-/* What stands above a timeline of calls from an instant on. */
+/* The heading of a timeline of calls from an instant on. */
 void report_timeline_title(FILE *, const struct report_style *, const struct scenario *, const char *policy,
                            becalm_ns from);
 
-/* Names and sentences come from files: what would drive a terminal becomes a question mark. */
+/* Names and sentences come from files: control characters become question marks. */
 void report_plain(FILE *, const char *text);
 
 /* One row per policy; with several seeds the mean, and below it the lowest and the highest. */
@@ -46,7 +46,7 @@ struct report_table {
 
 void report_compare(FILE *, const struct report_style *, const struct scenario *, const struct report_table *);
 
-/* Words, each with its sentence, wrapped at 80 columns: what may be typed. */
+/* A word that may be typed, with its sentence, wrapped at 80 columns. */
 void report_term(FILE *, const struct report_style *, const char *word, const char *sentence);
 
 #endif

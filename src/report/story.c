@@ -71,7 +71,7 @@ static void say_event(struct words *words, const struct story *story)
     }
 }
 
-/* What is done now; returns what stands before whatever comes next. */
+/* Writes the actions of this step; returns the separator for the next words. */
 static const char *say_deeds(struct words *words, const struct becalm_action *action)
 {
     const char *arrow = " -> ";

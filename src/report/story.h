@@ -2,8 +2,8 @@
 #ifndef BECALM_SIM_STORY_H
 #define BECALM_SIM_STORY_H
 
-/* What happens to a call, one step a line: when, what came, and what the engine said and why. Golden stories in the
- * tests and the timelines of `becalm sim --trace` are told in the same words. */
+/* The story of a call, one line for each step: the time, the event, and the engine's action with its reason. Golden
+ * stories in the tests and the timelines of `becalm sim --trace` use the same words. */
 
 #include <becalm/call.h>
 
@@ -15,7 +15,7 @@ struct story {
     bool line; /* SERVE: by the line of those that wait for a host, not by the gate */
 };
 
-/* What came, and what is done about it: "got rejected 503 on 0 -> wait 85ms (backoff)". Cut at `size`; returns the
+/* The event and the actions of one step: "got rejected 503 on 0 -> wait 85ms (backoff)". Cut at `size`; returns the
  * length. */
 size_t story_tell(const struct story *, char *text, size_t size);
 

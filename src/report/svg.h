@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Text for XML and HTML, in an element or an attribute: what is no text becomes a question mark. */
+/* Text for XML and HTML, in an element or an attribute: bytes that are no text become question marks. */
 void svg_escape(FILE *, const char *text);
 
 struct svg_box {
@@ -20,7 +20,7 @@ struct svg_box {
     uint32_t height;
 };
 
-/* A picture has a name and a description for those who do not see it. `id` is what their ids begin with. */
+/* A picture has a name and a description for people who can't see it. `id` is the prefix of their ids. */
 struct svg_frame {
     uint32_t width;
     uint32_t height;
@@ -33,7 +33,7 @@ struct svg_frame {
 void svg_open(FILE *, const struct svg_frame *);
 void svg_close(FILE *);
 
-/* What follows is moved by that much, until svg_group_close(). */
+/* Moves all elements until svg_group_close() by this much. */
 void svg_group_open(FILE *, uint32_t x, uint32_t y);
 void svg_group_close(FILE *);
 

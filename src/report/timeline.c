@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A call of a service that is part of a client's call; they are numbered in the order in which they begin. */
+/* A call of a service that is part of a client's call. These calls are numbered in the order in which they begin. */
 struct part {
     uint64_t call;
     uint32_t number;

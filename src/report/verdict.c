@@ -57,7 +57,7 @@ static const struct report_run *next_alike(const struct verdict *v, const struct
     return next != NULL && next->measure->recovered_after_s == run->measure->recovered_after_s ? next : NULL;
 }
 
-/* Those that do not recover, or of which the run is too short to tell; returns the first of whoever comes then. */
+/* Writes the policies that do not recover, or whose run is too short to tell; returns the first run after them. */
 static const struct report_run *put_alike(const struct verdict *v, const struct report_run *first)
 {
     const struct report_run *last = first;
@@ -93,13 +93,13 @@ static void put_recoveries(const struct verdict *v)
     fputs(". ", v->out);
 }
 
-/* Whoever lives through a fault is known by the worst of it; and there is no mean of a short one. */
+/* Policies that survive a fault are compared by their worst load; and a short fault has no mean. */
 static bool is_by_peak(const struct verdict *v)
 {
     return figures_has_after(v->plan) || v->run->measure->service[figures_focus(v->plan)].mean_ppm == MEASURE_NO_MEAN;
 }
 
-/* What reaches the service where the trouble is: a load against what is offered, or attempts where nothing is. */
+/* The load on the service with the fault, as a share of its offered load; or its attempts, if no load is offered. */
 static uint64_t reach_of(const struct verdict *v, const struct report_run *run)
 {
     const struct measure_service *service = &run->measure->service[figures_focus(v->plan)];
@@ -186,7 +186,7 @@ static uint64_t repeated_of(const struct verdict *v, const struct report_run *ru
     return sum;
 }
 
-/* What must not be done twice. */
+/* Operations that must not be executed twice. */
 static void put_effects(const struct verdict *v)
 {
     const struct report_run *least = v->run;
@@ -208,7 +208,7 @@ static void put_effects(const struct verdict *v)
     fputs(".", v->out);
 }
 
-/* Where nothing is faulty, how long calls take is what policies differ in. */
+/* In a scenario without faults, policies differ in the latency of calls. */
 static void put_tail(const struct verdict *v)
 {
     const struct report_run *best = v->run;

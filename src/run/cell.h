@@ -2,9 +2,9 @@
 #ifndef BECALM_RUN_CELL_H
 #define BECALM_RUN_CELL_H
 
-/* Which cell of a target's windows the calling thread counts in, for drivers that do not number their threads. Threads
- * have stacks of their own: where that is, is a good enough guess. They are megabytes apart, so that their low bits are
- * the same, and are mixed. */
+/* Which cell of a target's windows the calling thread counts in, for drivers that do not number their threads. The
+ * address of a thread's stack is a good enough guess. Stacks are megabytes apart, so their low bits are equal; the bits
+ * are mixed. */
 
 #include <stdint.h>
 

@@ -26,7 +26,7 @@ static inline bool entropy_fill(void *bytes, size_t count)
 #endif
 }
 
-/* The same without the wait: false on such a machine. */
+/* The same without waiting: false while the kernel has no random numbers yet. */
 static inline bool entropy_fill_now(void *bytes, size_t count)
 {
 #ifdef __linux__
@@ -36,7 +36,7 @@ static inline bool entropy_fill_now(void *bytes, size_t count)
 #endif
 }
 
-/* What random numbers for jitter begin with. It needs no secrets, so anything that differs will do. */
+/* The seed of random numbers for jitter. It need not be secret, so any value that differs between processes will do. */
 static inline uint64_t entropy_seed(void)
 {
     uint64_t seed;

@@ -29,7 +29,7 @@ struct lines {
     pthread_mutex_t mutex;
     struct becalm_queue queue;
     struct line_parking *parkings;
-    pid_t pid; /* of the process whose threads these are */
+    pid_t pid; /* the process that these threads belong to */
 };
 
 /* False: no mutex could be made. The target outlives it. */

@@ -185,7 +185,7 @@ static struct becalm_moment moment(struct becalm_guard *guard)
 {
     uint64_t draw = atomic_fetch_add_explicit(&guard->draws, 1, memory_order_relaxed); /* relaxed: any order will do */
     uint64_t state = guard->seed + draw * UINT64_C(0x9e3779b97f4a7c15);
-    state ^= (uint64_t)getpid() << 32; /* the children of a fork must not draw what their parent draws */
+    state ^= (uint64_t)getpid() << 32; /* a child after fork() must not draw the same numbers as its parent */
     return (struct becalm_moment){
         .now = becalm_run_now(),
         .random = becalm_rand_next(&state),
@@ -252,7 +252,7 @@ static enum woken sleep_until(struct runner *runner, becalm_ns at)
     return WOKEN_BY_TIME;
 }
 
-/* One step, and what the callbacks want to know of it. */
+/* Makes one step, and calls the callbacks for it. */
 static void step_once(struct runner *runner, struct becalm_event *event)
 {
     struct becalm_guard *guard = runner->guard;
@@ -297,7 +297,7 @@ static void step(struct runner *runner, struct becalm_event *event)
     }
 }
 
-/* In a line: what it has to be told next. */
+/* The call waits in a line. Returns the event that it gets next. */
 static enum becalm_event_kind wait_in_line(struct runner *runner)
 {
     struct lines *lines = &runner->guard->lines;

@@ -5,7 +5,7 @@
 
 #define ONE    (UINT64_C(1) << 32)
 #define LN2    UINT64_C(2977044472) /* ln 2, 32 bits of fraction */
-#define LOG2_E UINT64_C(6196328019) /* 1 / ln 2, likewise */
+#define LOG2_E UINT64_C(6196328019) /* 1 / ln 2, in the same format */
 
 __extension__ typedef unsigned __int128 wide;
 __extension__ typedef __int128 signed_wide;
@@ -44,7 +44,7 @@ static uint64_t root(uint64_t square) /* of a number with 32 bits of fraction */
     return low;
 }
 
-/* 2^x for x in [0, 1): the product of those of 2^(1/2), 2^(1/4), ... whose bit is set. */
+/* 2^x for x in [0, 1): the product of the factors 2^(1/2), 2^(1/4), ... whose bit in x is set. */
 static uint64_t exp2_slowly(uint64_t x)
 {
     uint64_t result = ONE;

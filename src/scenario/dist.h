@@ -23,13 +23,14 @@ struct dist {
     becalm_ns mean; /* CONSTANT, EXPONENTIAL, NORMAL: the mean; LOGNORMAL: the median; PARETO: the least */
     uint32_t shape; /* LOGNORMAL: sigma; PARETO: alpha; in thousandths. NORMAL: the deviation as a share of the mean, in
                        ppm */
-    const struct dist_part *parts; /* MIXTURE: so many, of which one is drawn from */
-    const becalm_ns *samples;      /* SAMPLES: so many, of which one is drawn */
+    const struct dist_part *parts; /* MIXTURE: `count` parts; a value is drawn from one of them */
+    const becalm_ns *samples;      /* SAMPLES: `count` values, of which one is drawn */
     uint32_t count;
 };
 
 struct dist_part {
-    uint64_t below;   /* of `count` parts the first whose `below` is above a draw below that of the last one */
+    uint64_t below; /* draw a number below the last part's `below`; the first part whose `below` is above the number is
+                       used */
     struct dist dist; /* no mixture itself */
 };
 

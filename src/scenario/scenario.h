@@ -2,8 +2,8 @@
 #ifndef BECALM_SIM_SCENARIO_H
 #define BECALM_SIM_SCENARIO_H
 
-/* What a world is made of. A scenario is a YAML file, checked as strictly as a policy; docs/simulation.md explains its
- * keys. */
+/* A scenario: the description of a simulated world. It is a YAML file, checked as strictly as a policy;
+ * docs/simulation.md explains its keys. */
 
 #include <becalm/config.h>
 
@@ -20,7 +20,7 @@ enum scenario_role {
     ROLE_GATEWAY  /* `becalm proxy` with role: gateway: the limit is slots, the queue is a gate */
 };
 
-/* What an application passes on, from a request to its own calls and back. */
+/* Which headers an application passes on, from a request to its own calls and back. */
 enum scenario_passes {
     PASSES_ALL,   /* deadlines down, marks up */
     PASSES_TRACE, /* a trace id down and nothing up: sidecars may join by it */
@@ -44,13 +44,14 @@ struct scenario_service {
     uint32_t workers;   /* per host; 0: any number */
     uint32_t hosts;     /* behind a balancer */
     uint32_t queue_max; /* per host; UINT32_MAX: no bound */
-    bool expiry;        /* what its caller has given up is not served */
+    bool expiry;        /* a request that its caller has given up is not served */
     bool lifo;          /* the latest first */
-    bool codel;        /* what has waited over 20 ms is refused while the queue has lasted over 100 ms; else over 1 s */
-    bool gate;         /* a gateway of ours stands in front of it */
-    bool gate_retries; /* which retries, as the policy says */
+    bool codel; /* a request that has waited for over 20 ms is refused while the queue has lasted for over 100 ms; else
+                   for over 1 s */
+    bool gate;  /* a Becalm gateway stands in front of the service */
+    bool gate_retries;       /* that gateway retries, as the policy says */
     uint32_t instances;      /* as a caller: each with an engine state of its own */
-    enum scenario_role role; /* of these */
+    enum scenario_role role; /* of these callers */
     enum scenario_passes passes;
     struct dist time;
     struct dist body;   /* how long its answers go on after their head; always 0: they come whole */
@@ -59,14 +60,14 @@ struct scenario_service {
     bool hang_first;    /* only first attempts hang */
     becalm_ns hang;
     uint64_t quota_milli;     /* requests per second that it takes of each client, in thousandths; 0: any number */
-    uint32_t quota_burst;     /* and so many at once */
-    becalm_ns quota_after;    /* what it asks those to wait whom it answers with 429; 0: it does not say */
+    uint32_t quota_burst;     /* the most requests at once */
+    becalm_ns quota_after;    /* the Retry-After of its answers with 429; 0: none */
     bool row;                 /* one versioned row: an attempt reads it, then writes with the version that it saw */
-    uint32_t accept_max;      /* connections that it takes in 100 ms; more, and it falls over; SCENARIO_NONE: any */
-    becalm_ns restart;        /* how long it is down then */
-    bool effect;              /* what it does for a request must not be done twice */
+    uint32_t accept_max;      /* connections that it accepts in 100 ms; with more it fails; SCENARIO_NONE: any number */
+    becalm_ns restart;        /* how long it is down after that */
+    bool effect;              /* its requests have an effect that must not happen twice */
     const char *const *calls; /* services that it calls for each request, all at once; ends with NULL; may be NULL */
-    uint32_t fan_out;         /* so many times each */
+    uint32_t fan_out;         /* how often it calls each */
     const struct scenario_endpoint *endpoints; /* the rest of the requests is as the service itself says */
     uint32_t endpoint_count;
 };
@@ -82,7 +83,7 @@ struct scenario_client {
     enum scenario_role role;
     const uint32_t *share_ppm; /* of its calls to each endpoint of the service; NULL: as the service says */
     becalm_ns timeout;         /* of its attempts, in place of the policy's; 0: as the policy says */
-    bool retries;              /* false: this hop makes one attempt, whatever the policy */
+    bool retries;              /* false: this hop makes one attempt, with any policy */
     uint32_t connections;      /* that each caller keeps open, instead of calling; 0: it calls */
     bool key;                  /* its requests carry an idempotency key, one for each operation */
     bool repeats; /* a caller's next call after a failed one is the same operation; false: each is its own */
@@ -131,21 +132,21 @@ struct scenario_fault {
     becalm_ns latency;     /* added; of a store, BECALM_NEVER: it is away */
     becalm_ns age;         /* of the file that a killed store comes back with; BECALM_NEVER: there is none */
     becalm_ns each;        /* rolling: how long each host is down */
-    becalm_ns on, off;     /* it comes and goes; on is 0: it stays */
-    bool silent;           /* callers cut off: what they send vanishes, instead of being refused at once */
+    becalm_ns on, off;     /* the fault comes and goes in these periods; on is 0: it stays */
+    bool silent;           /* callers cut off: their packets vanish, instead of being refused at once */
     const char *from;      /* partition: only from there; NULL: from everywhere */
-    const char *client;    /* surge: whose calls */
+    const char *client;    /* surge: the client whose calls increase */
     uint32_t factor_milli; /* surge: times so many */
 };
 
-/* A policy that the scenario brings along, to be run by name: what is interesting here is seldom what the field's
- * reference policies differ in. */
+/* A policy of the scenario itself, to be run by its name. The reference policies seldom differ in the point that a
+ * scenario is about. */
 struct scenario_policy {
     const char *name;
     struct becalm_policy policy;
     enum becalm_budget_level level;
-    bool auto_limit;  /* nobody has written the limit's kind */
-    bool has_timeout; /* it is written there; else the scenario's */
+    bool auto_limit;  /* the limit's kind is not written */
+    bool has_timeout; /* the policy has a timeout; else the scenario's is used */
     bool has_deadline;
     bool carries;      /* deadlines travel down the graph, and marks up */
     bool joins;        /* also past applications that pass on a trace id alone, where they have sidecars */
@@ -194,7 +195,8 @@ bool scenario_streams(const struct scenario_service *);
 /* The number of a service; SCENARIO_NONE: there is none of that name. */
 uint32_t scenario_find(const struct scenario *, const char *service);
 
-/* What all figures of "the fault" are of: the earliest one, with those that touch or overlap it, and so on. */
+/* The time that all figures call "the fault": the earliest fault, with all faults that touch or overlap it, and so on.
+ */
 struct fault_span {
     uint32_t first; /* the earliest; of several at the same instant the first of the file */
     uint32_t count; /* how many are part of it */

@@ -9,7 +9,7 @@ struct calls {
     struct reading *r;
     uint32_t *callee[SCENARIO_SERVICES_MAX]; /* ends with SCENARIO_NONE */
     uint64_t below[SCENARIO_SERVICES_MAX];   /* calls that one request causes */
-    uint32_t path[SCENARIO_SERVICES_MAX];    /* on the way down: who calls whom */
+    uint32_t path[SCENARIO_SERVICES_MAX];    /* the chain of callers down to the present service */
     uint32_t depth;
     enum { UNSEEN, ON_THE_WAY, SEEN, REACHED } state[SCENARIO_SERVICES_MAX];
 };
@@ -122,7 +122,8 @@ static void reach(struct calls *c, uint32_t service)
     }
 }
 
-/* Whom nobody calls can't be in trouble: such a service is a slip of the pen, and a fault of it shows nothing. */
+/* A service that no client or service calls gets no load, and a fault of it shows nothing. It is reported as an error,
+ * because it must be a typo. */
 static void reach_check(struct calls *c)
 {
     struct reading *r = c->r;
@@ -130,7 +131,7 @@ static void reach_check(struct calls *c)
     for (uint32_t i = 0; i < plan->client_count; i++) {
         uint32_t to = plan->clients[i].to == NULL ? SCENARIO_NONE : scenario_find(plan, plan->clients[i].to);
         if (to == SCENARIO_NONE) {
-            return; /* that was reported, and nobody knows whom it reaches */
+            return; /* the error was reported, and it is unknown which services the circle reaches */
         }
         reach(c, to);
     }

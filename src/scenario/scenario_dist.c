@@ -46,7 +46,7 @@ static struct dist dist_from(enum dist_kind kind, const struct dist_keys *keys)
             .kind = kind, .mean = keys->mean, .shape = (uint32_t)(keys->deviation * 1000000 / keys->mean)};
     case DIST_MIXTURE:
     case DIST_SAMPLES:
-        break; /* they are made of more than keys */
+        break; /* not reached: these two are more than a set of keys */
     }
     BECALM_UNREACHABLE();
 }
@@ -169,7 +169,8 @@ static void mixture_load(struct reading *r, const struct yaml_node *value, struc
     }
 }
 
-/* Called for a mapping whose keys are all known and in range; `beside` of them say something else. */
+/* Called for a mapping whose keys are all known and in range; `beside` of the keys do not belong to the distribution.
+ */
 static void dist_choose(struct reading *r, const char *what, const struct yaml_node *node, const struct dist_keys *keys,
                         uint32_t beside, struct dist *dist)
 {

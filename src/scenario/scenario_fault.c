@@ -119,7 +119,7 @@ static bool same(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* Two of a kind at once would end each other. */
+/* Two overlapping faults of one kind are an error: the end of the first would end the second. */
 static void fault_overlap(struct reading *r, uint32_t i)
 {
     const struct scenario_fault *late = &r->file->faults[i];
@@ -135,7 +135,7 @@ static void fault_overlap(struct reading *r, uint32_t i)
     }
 }
 
-/* Does the service have what the fault takes away? */
+/* Does the service have the part that the fault breaks? */
 static void victim_check(struct reading *r, const struct scenario_fault *fault, const struct yaml_node *key,
                          uint32_t index)
 {

@@ -56,7 +56,7 @@ static void times_load(struct reading *r, const struct yaml_node *node, struct d
     }
 }
 
-/* The endpoints of a service have what it has itself, where they do not say otherwise. */
+/* The endpoints of a service inherit its values, unless they set their own. */
 static bool endpoints_load(struct reading *r, struct scenario_service *service, const struct yaml_node *endpoints)
 {
     static const char *const beside[] = {"time", "body", NULL};
@@ -153,7 +153,7 @@ static bool link_load(struct reading *r, struct scenario_link *link, uint32_t i)
     return !r->l.no_memory;
 }
 
-/* What is right by itself and must fit the rest. */
+/* Checks values that are valid by themselves but must fit the rest of the file. */
 
 uint32_t service_named(struct reading *r, const struct yaml_node *node, const char *key)
 {
@@ -201,7 +201,7 @@ static bool is_called(const struct scenario_service *service, const char *to)
             return true;
         }
     }
-    return service->gate && strcmp(service->name, to) == 0; /* the gate calls what it stands in front of */
+    return service->gate && strcmp(service->name, to) == 0; /* the gate calls the service behind it */
 }
 
 static bool does_call(const struct reading *r, const char *from, const char *to)
@@ -307,7 +307,7 @@ static char *name_from_path(struct arena *arena, const char *path)
     return name;
 }
 
-/* Who shares connections has some. */
+/* A scenario whose calls share connections must model connections. */
 static void streams_check(struct reading *r, const struct yaml_node *root)
 {
     struct scenario *scenario = &r->file->scenario;
@@ -413,7 +413,7 @@ static bool parts_load(struct reading *r)
     return fine;
 }
 
-/* The names that the parts call each other by. */
+/* Checks the names by which parts of the scenario refer to other parts. */
 static bool names_check(struct reading *r)
 {
     const struct scenario *scenario = &r->file->scenario;
@@ -493,7 +493,7 @@ static bool is_whole(const char *path)
     return end[0] == '=' && end[1] == '{';
 }
 
-/* An override of a key changes what is there: else a slip of the finger would make one more service, or client. */
+/* An override may only change a key that exists: else a typo would add a service or client. */
 static bool set_check(const struct yaml_node *root, const char *set, struct becalm_diags *diags)
 {
     static const struct {

@@ -2,7 +2,7 @@
 #ifndef BECALM_SIM_SCENARIO_LOAD_INTERNAL_H
 #define BECALM_SIM_SCENARIO_LOAD_INTERNAL_H
 
-/* What the files that read a scenario share. */
+/* Types and functions that the files of the scenario loader share. */
 
 #include "policy/apply.h"
 #include "scenario_schema.h"
@@ -39,7 +39,7 @@ struct reading {
 
 /* ---- scenario_load.c ---- */
 
-/* The value of a key, or NULL if there is none, whatever the node is. */
+/* The value of a key, or NULL if there is none; the node may be of any kind. */
 const struct yaml_node *value_of(const struct yaml_node *node, const char *key);
 
 /* The text under a key of an entry, or NULL if it is no text: that was reported. */
@@ -56,18 +56,19 @@ const struct yaml_node *named(struct loader *, const struct yaml_node *node, con
 uint32_t service_named(struct reading *, const struct yaml_node *text, const char *key);
 uint32_t client_named(struct reading *, const struct yaml_node *text, const char *key);
 
-/* `from` must be the name of a client or of a service, and of one that calls `to`: else nothing is ever sent there.
- * Both may be NULL, and what `to` is, is checked elsewhere. */
+/* `from` must be the name of a client or of a service, and of one that calls `to`: else no request ever goes that way.
+ * Both may be NULL. `to` itself is checked elsewhere. */
 void calls_between_check(struct reading *, const struct yaml_node *from, const struct yaml_node *to);
 
 /* ---- scenario_dist.c ---- */
 
-/* Reads a distribution; `what` is the key that it stands under. Errors are reported. */
+/* Reads a distribution; `what` is its key in the file. Errors are reported. */
 void dist_load(struct reading *, const char *what, const struct yaml_node *, struct dist *);
 
 /* ---- scenario_calls.c ---- */
 
-/* `calls` of all services: no circle, not too many of them, and somebody calls each. False: no memory. */
+/* Checks `calls` of all services: there is no circle, there are not too many calls, and each service has a caller.
+ * False: out of memory. */
 bool calls_check(struct reading *);
 
 /* ---- scenario_client.c, scenario_fault.c ---- */
@@ -77,7 +78,7 @@ bool client_load(struct reading *, struct scenario_client *, uint32_t index);
 bool client_check(struct reading *, uint32_t index);
 bool fault_load(struct reading *, struct scenario_fault *, uint32_t index);
 
-/* What is right by itself and must fit the rest. */
+/* Checks values that are valid by themselves but must fit the rest of the file. */
 void fault_check(struct reading *, uint32_t index);
 
 #endif

@@ -33,8 +33,8 @@ static bool is_of_world(const struct yaml_node *key)
     return false;
 }
 
-/* A copy of a mapping with the keys that say what the world does of such policies, or with all others. NULL: no memory.
- */
+/* A copy of a mapping with only the keys that change the world around the policy (`carries`, `marks`), or with all
+ * other keys. NULL: out of memory. */
 static const struct yaml_node *part_of(struct arena *arena, const struct yaml_node *from, bool of_world)
 {
     struct yaml_node *node = arena_take(arena, sizeof *node);
@@ -56,7 +56,7 @@ static const struct yaml_node *part_of(struct arena *arena, const struct yaml_no
     return node;
 }
 
-/* Reads what the world does of it; returns the rest. NULL: no memory. */
+/* Reads the keys that change the world around the policy; returns all other keys. NULL: out of memory. */
 static const struct yaml_node *world_load(struct loader *l, struct scenario_policy *policy,
                                           const struct yaml_node *value)
 {

@@ -2,8 +2,8 @@
 #ifndef BECALM_SIM_SCENARIO_POLICY_H
 #define BECALM_SIM_SCENARIO_POLICY_H
 
-/* `policies:` of a scenario: policies by name, with the keys that `defaults:` of a policy file has, and with
- * `carries` and `marks`: what the world around them does of deadlines and marks. */
+/* `policies:` of a scenario: policies by name, with the keys that `defaults:` of a policy file has, and with `carries`
+ * and `marks`, which say how the world around the policy treats deadlines and marks. */
 
 #include "policy/loader.h"
 #include "scenario.h"

@@ -18,8 +18,8 @@ static const char *const protocol_words[] = {"h1", "h2", NULL};
 
 #define ROW struct scenario
 static const struct schema_key top[] = {
-    {"name", FIELD(TEXT, name), .sentence = "what the scenario is called"},
-    {"about", FIELD(TEXT, about), .sentence = "what it shows, in a sentence"},
+    {"name", FIELD(TEXT, name), .sentence = "the scenario's name"},
+    {"about", FIELD(TEXT, about), .sentence = "its purpose, in a sentence"},
     {"length", FIELD(DURATION, length), RANGE(BECALM_S, HOUR), .sentence = "how long clients call"},
     {"attempts", FIELD(INTEGER, attempts), RANGE(1, 100), .sentence = "attempts of the reference policies"},
     {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .word = "none", .stands_for = BECALM_NEVER,
@@ -46,24 +46,24 @@ static const struct schema_key service[] = {
      .sentence = "requests that wait at one host; more are refused"},
     {"queue.expiry", FIELD(BOOLEAN, expiry), .sentence = "whether requests whose caller has given up are left out"},
     {"queue.order", FIELD(EITHER, lifo), .words = order_words, .sentence = "which request is served first"},
-    {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether what has waited too long is refused"},
+    {"queue.codel", FIELD(BOOLEAN, codel), .sentence = "whether requests that have waited too long are refused"},
     {"gate", FIELD(BOOLEAN, gate), .sentence = "whether a gateway of ours stands in front"},
     {"gateRetries", FIELD(BOOLEAN, gate_retries), .sentence = "false: the gateway in front neither retries nor hedges"},
     {"instances", FIELD(INTEGER, instances), RANGE(1, 10000), .sentence = "as a caller: each with its own budget, breaker and limit"},
-    {"role", FIELD(WORD, role), .words = role_words, .sentence = "as a caller: what runs the policy, a library, sidecar or gateway"},
-    {"passes", FIELD(WORD, passes), .words = passes_words, .sentence = "what its application passes on: deadlines and marks, a trace id alone, or nothing"},
+    {"role", FIELD(WORD, role), .words = role_words, .sentence = "as a caller: the driver of the policy, a library, sidecar or gateway"},
+    {"passes", FIELD(WORD, passes), .words = passes_words, .sentence = "what its application passes on: deadlines and marks, only a trace id, or nothing"},
     {"errors", FIELD(PERCENT, error_ppm), RANGE(0, MILLION), .sentence = "of its own answers"},
     {"hangs.percent", FIELD(PERCENT, hang_ppm), RANGE(0, MILLION), .sentence = "of its attempts that hang"},
     {"hangs.time", FIELD(DURATION, hang), RANGE(1, HOUR), .sentence = "that a hang adds"},
     {"hangs.only", FIELD(EITHER, hang_first), .words = hang_words, .sentence = "which attempts may hang"},
-    {"quota.rate", FIELD(RATE, quota_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "requests of each client that it takes; it answers the others with 429"},
+    {"quota.rate", FIELD(RATE, quota_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "requests of each client that it accepts; further ones get 429"},
     {"quota.burst", FIELD(INTEGER, quota_burst), RANGE(1, MILLION), .sentence = "how many of them may come at once"},
     {"quota.retryAfter", FIELD(DURATION, quota_after), RANGE(0, HOUR), .sentence = "the Retry-After of a 429, in whole seconds"},
     {"row", FIELD(BOOLEAN, row), .sentence = "one versioned row: read it, then write with the version that was read"},
     {"accept.max", FIELD(INTEGER, accept_max), RANGE(1, MILLION), .word = "any", .stands_for = SCENARIO_NONE,
      .sentence = "connections that it takes in 100 ms; more, and it falls over"},
     {"accept.restart", FIELD(DURATION, restart), RANGE(100 * BECALM_MS, HOUR), .sentence = "how long it is down then"},
-    {"effect", FIELD(BOOLEAN, effect), .sentence = "whether it does what must not be done twice, such as a charge"},
+    {"effect", FIELD(BOOLEAN, effect), .sentence = "whether requests have an effect that must not happen twice, such as a charge"},
     {"calls", FIELD(LIST, calls), .sentence = "the services that it calls for each request, all at once"},
     {"fanOut", FIELD(INTEGER, fan_out), RANGE(1, 10000), .sentence = "how many times it calls each of them"},
 };
@@ -100,7 +100,7 @@ static const struct schema_key policy[] = {
 
 #define ROW struct dist_keys
 static const struct schema_key weight[] = {
-    {"weight", FIELD(INTEGER, weight), RANGE(1, MILLION), .sentence = "how often, beside the weights of the others"},
+    {"weight", FIELD(INTEGER, weight), RANGE(1, MILLION), .sentence = "how often, relative to the weights of the other parts"},
 };
 
 static const struct schema_key dist_of[] = {
@@ -121,9 +121,9 @@ static const struct schema_key client[] = {
     {"rate", FIELD(RATE, rate_milli), RANGE(1, UINT64_C(1000) * MILLION), .sentence = "calls per second of all callers together"},
     {"calls", FIELD(INTEGER, calls), RANGE(1, MILLION), .sentence = "that each caller makes, before it stops"},
     {"callers", FIELD(INTEGER, callers), RANGE(1, MILLION), .sentence = "instances, each with its own budget, breaker and limit"},
-    {"role", FIELD(WORD, role), .words = role_words, .sentence = "what runs the policy: a library, sidecar or gateway"},
+    {"role", FIELD(WORD, role), .words = role_words, .sentence = "the driver of the policy: a library, sidecar or gateway"},
     {"timeout", FIELD(DURATION, timeout), RANGE(BECALM_MS, HOUR), .sentence = "of its attempts, in place of the policy's"},
-    {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt, whatever the policy says"},
+    {"retries", FIELD(BOOLEAN, retries), .sentence = "false: one attempt with any policy"},
     {"connections", FIELD(INTEGER, connections), RANGE(1, MILLION), .sentence = "that each caller keeps open, instead of calling"},
     {"key", FIELD(BOOLEAN, key), .sentence = "whether requests carry an idempotency key"},
     {"repeats", FIELD(BOOLEAN, repeats), .sentence = "whether the next call after a failed one is the same operation"},
@@ -134,8 +134,8 @@ static const struct schema_key client[] = {
 static const struct schema_key fault[] = {
     {"at", FIELD(DURATION, at), RANGE(0, HOUR), .sentence = "when it begins"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
-    {"service", FIELD(TEXT, service), .sentence = "whom it hits"},
-    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: what they send vanishes, instead of being refused"},
+    {"service", FIELD(TEXT, service), .sentence = "the service that it hits"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: their packets vanish, instead of being refused"},
     {"from", FIELD(TEXT, from), .sentence = "partition: only from this client or service"},
     {"client", FIELD(TEXT, client), .sentence = "surge: whose calls"},
     {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
@@ -145,7 +145,7 @@ static const struct schema_key fault[] = {
 
 #define ROW struct fault_keys
 static const struct schema_key effect[] = {
-    {"capacity", FIELD(DECIMAL, capacity), RANGE(0, MILLION), .scale = MILLION, .sentence = "what is left of its capacity"},
+    {"capacity", FIELD(DECIMAL, capacity), RANGE(0, MILLION), .scale = MILLION, .sentence = "the share of its capacity that is left"},
     {"errors", FIELD(PERCENT, errors), RANGE(0, MILLION), .sentence = "of its own answers"},
     {"dead", FIELD(BOOLEAN, dead), .sentence = "every attempt fails at once"},
     {"latency", FIELD(DURATION, latency), RANGE(1, HOUR), .sentence = "added to its time"},
@@ -155,7 +155,7 @@ static const struct schema_key effect[] = {
     {"refuse", FIELD(BOOLEAN, refuse), .sentence = "every connection is refused"},
     {"swallow", FIELD(BOOLEAN, swallow), .sentence = "connections are neither accepted nor refused"},
     {"killHosts", FIELD(INTEGER, kill_hosts), RANGE(1, BECALM_HOSTS_MAX), .sentence = "hosts that are down"},
-    {"rolling", FIELD(DURATION, rolling), RANGE(BECALM_MS, HOUR), .sentence = "hosts are down for so long, one after the other"},
+    {"rolling", FIELD(DURATION, rolling), RANGE(BECALM_MS, HOUR), .sentence = "hosts are down for this long, one after the other"},
     {"partition", FIELD(BOOLEAN, partition), .sentence = "messages to it and from it vanish"},
     {"surge", FIELD(DECIMAL, surge), RANGE(1, 1000 * 1000), .scale = 1000, .sentence = "a client calls so many times as often"},
     {"store", FIELD(DURATION, store), RANGE(1, HOUR), .word = "away", .stands_for = BECALM_NEVER,

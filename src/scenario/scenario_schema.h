@@ -2,7 +2,7 @@
 #ifndef BECALM_SIM_SCENARIO_SCHEMA_H
 #define BECALM_SIM_SCENARIO_SCHEMA_H
 
-/* What may stand in a scenario file, in the tables that policies use too. */
+/* The keys of a scenario file, in the same kind of tables as those of a policy. */
 
 #include "policy/schema.h"
 #include "scenario.h"
@@ -22,7 +22,7 @@ struct dist_keys {
     becalm_ns deviation;
 };
 
-/* What a fault does, before it is known which one it is. */
+/* The keys of a fault, read before its kind is known. */
 struct fault_keys {
     uint32_t capacity;
     uint32_t errors;

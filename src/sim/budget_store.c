@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The store of shared budgets, and the callers that lease from it. What is asked, granted and spent is the engine's to
- * say; here are only the messages, a store that can be away, slow, dead or stopped, and connections to it. A connection
- * is lost as src/redis loses it: when the store dies, or when a stopped one has not answered for a second; and it is
- * made anew with the same waits. */
+/* The store of shared budgets, and the callers that lease from it. The engine decides how much is requested, granted
+ * and spent. This file has only the messages, the connections, and a store that can be unreachable, slow, dead or
+ * stopped. Connections break as in src/redis: when the store dies, or when a stopped store has not answered for a
+ * second. They are made anew with the same waits. */
 
 #define TIMEOUT   BECALM_S
 #define WAIT_BASE (220 * BECALM_MS)
 #define WAIT_CAP  (1800 * BECALM_MS)
-#define LOOK      (5 * BECALM_MS) /* at what lies in front of a store that is stopped */
+#define LOOK      (5 * BECALM_MS) /* how often a stopped store's waiting messages are looked at */
 
 /* A caller that leases. */
 struct tenant {
@@ -34,7 +34,7 @@ struct tenant {
 /* A message between a caller and the store. */
 struct letter {
     uint32_t tenant;
-    uint32_t link; /* an answer on another connection than the present one is heard by nobody */
+    uint32_t link; /* the caller ignores an answer on any connection but the present one */
     bool goodbye;
     bool waits; /* in front of a store that is stopped */
     struct becalm_lease_request request;
@@ -69,7 +69,7 @@ static struct letter *letter_at(const struct world *w, uint32_t id)
     return pool_at(&w->stores.letters, id);
 }
 
-/* A budget has room for every caller of its service and the names that it had before, as far as such a store goes. */
+/* A budget has room for every caller of its service and the names that it had before, up to the store's maximum. */
 static bool budget_make(struct world *w, uint32_t budget, uint32_t service)
 {
     uint64_t callers = 0;
@@ -162,7 +162,7 @@ static void tenant_looks(struct world *w, uint32_t id)
     }
 }
 
-/* Now, and then when the lease says so: what was planned before is void. */
+/* Plans the caller's next turn: now, then when the lease is due. Turns that were planned before are void. */
 static void tenant_turns(struct world *w, uint32_t id)
 {
     struct tenant *tenant = tenant_at(w, id);
@@ -198,7 +198,7 @@ static void tenant_plans(struct world *w, uint32_t id, becalm_ns wait, enum even
                                          .generation = tenant_at(w, id)->link});
 }
 
-/* It could not be made, or it is lost: another one after a wait. */
+/* The connection could not be made, or it is lost: connects again after a wait. */
 static void tenant_tries_again(struct world *w, uint32_t id)
 {
     struct tenant *tenant = tenant_at(w, id);
@@ -232,7 +232,7 @@ void tenant_loses(struct world *w, uint32_t id, uint32_t link)
     tenant_tries_again(w, id);
 }
 
-/* A store that is stopped is connected to by its system, but greets nobody. */
+/* The system of a stopped store accepts connections, but the store itself does not answer the greeting. */
 void tenant_connects(struct world *w, uint32_t id, uint32_t link)
 {
     struct tenant *tenant = tenant_at(w, id);
@@ -270,7 +270,7 @@ void tenant_linked(struct world *w, uint32_t id, uint32_t link)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- what befalls it */
+/* ------------------------------------------------------------------------------------------- faults of the store */
 
 static void budgets_each(struct world *w, uint32_t service, void (*change)(struct world *, uint32_t budget))
 {
@@ -363,7 +363,7 @@ void tenant_answered(struct world *w, uint32_t id)
     struct tenant *tenant = tenant_at(w, letter->tenant);
     if (tenant->link == letter->link && letter->goodbye) { /* now under the new name */
         tenant->parting = false;
-        tenant->link++; /* it was in time */
+        tenant->link++; /* the store answered in time */
         tenant_turns(w, letter->tenant);
     } else if (tenant->link == letter->link) {
         bool heard = becalm_lease_answer(tenant->lease, w->clock.now, &letter->answer);

@@ -44,7 +44,7 @@ void clients_begin(struct world *w)
 {
     for (uint32_t i = 0; i < w->plan->client_count; i++) {
         if (w->plan->clients[i].connections > 0) {
-            continue; /* it does not call */
+            continue; /* this client makes no calls */
         }
         if (w->plan->clients[i].rate_milli > 0) {
             clock_plan(&w->clock, (struct event){.at = 0, .kind = CLIENT_CALLS, .id = i});
@@ -142,7 +142,7 @@ void caller_answered(struct world *w, uint32_t id, uint32_t caller)
                    .at = becalm_ns_after(w->clock.now, pause), .kind = CALLER_CALLS, .id = caller, .generation = id});
 }
 
-/* What was planned at the old rate is forgotten: a Poisson process does not remember. */
+/* Arrivals that were planned at the old rate are void: a Poisson process has no memory. */
 void client_surges(struct world *w, uint32_t id, uint32_t factor_milli)
 {
     w->client[id].factor_milli = factor_milli;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The event queue. What is planned a constant time ahead, as timeouts and messages on a link are, comes in the order in
- * which it was planned: each such time has a ring of its own, where planning and taking cost next to nothing. The rest
- * is in a wheel of two levels. What comes within 66 us is in a heap, which is small and stays in the cache; what comes
- * later lies unsorted in its slot, or in that of its second, until it is due. So planning costs the same however many
- * events wait, and an event is moved twice at most. The order is exact all the same: by instant, and at the same
- * instant by when it was planned. */
+/* The event queue. Events with a constant delay, such as timeouts and messages on a link, are due in the order in which
+ * they were planned: each of these delays has a ring of its own, where planning and taking cost next to nothing. All
+ * other events are in a wheel of two levels. Events of the next 66 us are in a heap, which is small and stays in the
+ * cache; later events lie unsorted in their slot, or in the slot of their second, until they are due. So planning costs
+ * the same however many events wait, and an event is moved twice at most. The order is exact all the same: by instant,
+ * and at the same instant by when it was planned. */
 
 #define SLOT_BITS 16u                 /* ns: 66 us */
 #define FINE      (UINT64_C(1) << 14) /* slots of the first level: about a second */
@@ -72,7 +72,7 @@ static void ring_push(struct clock *c, struct clock_ring *ring, const struct eve
     *ring_at(ring, ring->end++) = *event;
 }
 
-/* The ring whose first event is the next of all rings'; NULL: they are empty. */
+/* The ring with the earliest first event; NULL: all rings are empty. */
 static struct clock_ring *ring_next(struct clock *c)
 {
     struct clock_ring *next = NULL;

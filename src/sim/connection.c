@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients that stay connected. A reconnection is a retry like any other, and there is one for every connection that a
- * service had when it fell: the herd. It waits by the policy's backoff and takes a place under the policy's limit,
- * which is the cap on connecting; it never gives up, and nothing else of the policy is asked. */
+ * service had when it failed: the herd. A client that reconnects waits by the policy's backoff and takes a place under
+ * the policy's limit, which caps the connects in progress. It never gives up, and no other part of the policy is used.
+ */
 #include "world_internal.h"
 
 #include <stdlib.h>
 
-#define BIN (100 * BECALM_MS) /* what a service can take is counted in this */
+#define BIN (100 * BECALM_MS) /* the capacity for connects is counted in bins of this length */
 
 enum connection_state { CONNECTED, WAITING, IN_LINE, CONNECTING, ACCEPTED };
 
@@ -35,7 +36,7 @@ static uint32_t caller_of(const struct world *w, uint32_t client, uint32_t id)
     return id / w->plan->clients[client].connections;
 }
 
-/* What connections to a service go by: the rules of the hop, of which those of clients come first. */
+/* The policy of a client's connections: that of its hop. Hops of clients come first, so their index is the client's. */
 static const struct becalm_policy *policy_of(const struct world *w, uint32_t client)
 {
     return &w->hop[client].rules[0].policy;
@@ -167,7 +168,7 @@ void service_rises(struct world *w, uint32_t service)
 {
     struct world_service *counts = &w->result->service[service];
     if (w->service[service].plan->accept_max == SCENARIO_NONE) {
-        return; /* it can take any number */
+        return; /* the service accepts any number of connects */
     }
     struct world_recovery *more = realloc(counts->recovery, (counts->recovery_count + 1) * sizeof *more);
     if (more == NULL) {

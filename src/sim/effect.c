@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What must not be done twice: a charge, a message, an order. An operation is what a caller wants done once. Every
- * attempt of every call of it that a service gets to serve does it again, unless the request carries a key that the
- * service has seen. No policy can make that right: it can only refrain from repeating what is not safe to repeat. */
+/* Effects that must not happen twice: a charge, a message, an order. An operation is an effect that a caller wants
+ * once. Every attempt of its calls that a service executes makes the effect happen again, unless the request carries a
+ * key that the service has seen. No policy can repair that: it can only avoid repeating requests that are not safe to
+ * repeat. */
 #include "world_internal.h"
 
 #include <stdlib.h>

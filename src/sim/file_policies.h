@@ -3,9 +3,9 @@
 #define BECALM_SIM_FILE_POLICIES_H
 
 /* A policy file as the policies of a run. Every caller of a service runs the rules that the file has for the service of
- * that name, and for the endpoint of that name, as a caller would: `limit: auto` is aimd. What the file does not name
- * has the rules of `defaults:`; an endpoint that it does not name has those of its service, and shares its budget. A
- * gate has the same rules as a gateway would: `limit: auto` are slots, `gate:` counts, and it retries unless
+ * that name, and for the endpoint of that name, as a caller would: `limit: auto` is aimd. A service that the file does
+ * not name has the rules of `defaults:`. An endpoint that it does not name has the rules of its service, and shares its
+ * budget. A gate has the same rules as a gateway would: `limit: auto` are slots, `gate:` counts, and it retries unless
  * `gatewayRetries` is false. */
 
 #include "world.h"

@@ -7,7 +7,7 @@
 
 #include "policy/share.h"
 
-#define FETCHED_MAX 1024u /* bytes that are asked for at once: more would push out each other */
+#define FETCHED_MAX 1024u /* the most bytes to prefetch at once: more would evict each other from the cache */
 
 struct becalm_moment world_moment(struct world *w)
 {
@@ -24,7 +24,7 @@ becalm_ns link_takes(struct world *w, const struct link *link)
     return dist_draw(&w->tables, &link->latency, &w->service_state);
 }
 
-/* What a caller keeps about a target, made when it is first used. */
+/* A caller's state of a target, made when it is first used. */
 
 /* Only policies with hedges or deadlines use latencies, which take more memory than all the rest. */
 static bool needs_sketch(const struct world *w, const struct hop *hop, const struct becalm_policy *policy)
@@ -40,7 +40,7 @@ static void *part(struct world *w, size_t bytes)
     return memory;
 }
 
-/* What it leases of a shared budget. NULL: there is none, or no memory. */
+/* The caller's lease of a shared budget. NULL: there is none, or memory ran out. */
 static struct becalm_lease *lease_of(struct world *w, const struct hop *hop, const struct rules *rules)
 {
     void *memory = rules->policy.lease.enabled ? part(w, becalm_lease_bytes(1)) : NULL;
@@ -279,7 +279,7 @@ void call_accepted(struct world *w, uint32_t id, uint32_t slot)
     }
 }
 
-/* What a gateway answers: what it was answered itself; else 502, 504, or 503 if it sent nothing at all. */
+/* The answer of a gateway: the answer that it got itself; else 502, 504, or 503 if it sent nothing at all. */
 static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
 {
     const struct becalm_record_attempt *last = becalm_record_last(record);
@@ -292,7 +292,7 @@ static enum becalm_outcome_kind gate_answer(const struct becalm_record *record)
     return last->outcome == BECALM_OUTCOME_REFUSED ? BECALM_OUTCOME_BROKEN : last->outcome;
 }
 
-/* A client's call has ended, or the head of its answer has come: what comes after that is no wait. */
+/* A client's call has ended, or the head of its answer has come: the time after the head does not count as waiting. */
 static void root_count(struct world *w, const struct call *call, bool good)
 {
     struct world_client *counts = &w->result->client[call->client];
@@ -344,7 +344,7 @@ static void call_end(struct world *w, uint32_t id, const struct becalm_action *a
     struct call *call = call_at(w, id);
     bool good = action->why == BECALM_WHY_OK;
     enum becalm_outcome_kind kind = good                        ? BECALM_OUTCOME_OK
-                                    : call->answered            ? BECALM_OUTCOME_BROKEN /* it was cut */
+                                    : call->answered            ? BECALM_OUTCOME_BROKEN /* the answer was cut */
                                     : w->hop[call->hop].is_gate ? gate_answer(&call->engine.record)
                                                                 : BECALM_OUTCOME_REJECTED;
     struct child_end end = {kind, action->mark, kind == BECALM_OUTCOME_RATE_LIMITED ? call->hint : 0};
@@ -389,7 +389,7 @@ static void call_trace(const struct world *w, const struct call *call, uint32_t 
 static void call_step(struct world *w, uint32_t id, uint32_t number, struct becalm_event *event)
 {
     struct call *call = call_at(w, id);
-    const struct state *state = ((const struct state *)call->engine.target)->limited; /* it is its first member */
+    const struct state *state = ((const struct state *)call->engine.target)->limited; /* its first member */
     const struct becalm_policy *policy = call->engine.policy;
     struct becalm_action action;
     uint32_t attempts = call->engine.record.attempts;
@@ -429,9 +429,9 @@ static void call_step(struct world *w, uint32_t id, uint32_t number, struct beca
     }
 }
 
-/* Until when a call may take. A service tells its own proxy what is left of its time: less than it was given, however
- * quick it is, and in whole milliseconds. So in a chain of one timeout it is the lowest hop that gives up first. A
- * library knows the instant. */
+/* The deadline of a call. A service tells its own proxy how much of its time is left: always a little less than the
+ * service got itself, and in whole milliseconds. So in a chain where all hops have the same timeout, the lowest hop
+ * gives up first. A library knows the exact instant. */
 static becalm_ns deadline_of(const struct world *w, const struct hop *hop, const struct attempt *parent)
 {
     if (parent == NULL || !w->options->carries_deadlines) {
@@ -571,7 +571,7 @@ static struct link link_between(const struct scenario *plan, const char *from, c
     return (struct link){.latency = latency_dist(plan, plan->link), .loss_ppm = plan->loss_ppm};
 }
 
-/* What the host makes of a policy. */
+/* Changes that the driver makes to a policy, by its role. */
 static void role_settle(struct becalm_policy *policy, enum scenario_role role, bool auto_limit)
 {
     switch (role) {
@@ -593,7 +593,7 @@ static void retries_off(struct becalm_policy *policy)
     policy->hedge.enabled = false;
 }
 
-/* What the file says of the service and its endpoints, or else what holds for all. */
+/* The rules that the file has for the service and its endpoints, or else the rules for all. */
 static void rules_fill(const struct world *w, struct hop *hop, enum scenario_role role, bool retries)
 {
     const struct world_options *options = w->options;

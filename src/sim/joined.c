@@ -3,9 +3,10 @@
 
 #include "join/join.h"
 
-/* Applications that pass on a trace id alone, beside sidecars that see the requests that come in and the calls that go
- * out: each host has one, with the table of the gateway. The trace of a request is the client's call that it is part
- * of. Callers are trusted, as sidecars trust each other; a client is not, and no two of them have one trace. */
+/* Applications that pass on only a trace id. Each host has a sidecar that sees the application's incoming requests and
+ * its outgoing calls, and joins them with the gateway's own table. The trace of a request is the client's call that it
+ * is part of. Callers are trusted, as sidecars are by other sidecars. Clients are not trusted, and no two clients have
+ * the same trace. */
 
 static bool passes_all(const struct world *w, const struct attempt *attempt)
 {

@@ -54,9 +54,9 @@ static void successes(const struct scenario *plan, const struct world_result *re
     measure->success_after_ppm = success(&phase[WORLD_AFTER]);
 }
 
-/* A max-min fair division of the calls that succeeded: every caller has the same, and a caller that wants less leaves
- * the rest to the others. Takes out clients that want no more than their part, round by round; what is left shares
- * evenly. */
+/* A max-min fair division of the calls that succeeded: every caller gets the same number, and a caller that wants less
+ * leaves its rest to all other callers. Clients that want no more than their part are removed, round by round; the rest
+ * is divided evenly. */
 struct division {
     uint64_t left;    /* successes to be shared out */
     uint64_t callers; /* among so many */
@@ -67,7 +67,7 @@ static bool wants_little(const struct division *d, const struct world_tally *tal
     return tally->begun * d->callers <= d->left * callers;
 }
 
-/* How much of it was shared out so: each client has at most what is fair. */
+/* The share of the successful calls that was divided fairly: each client counts up to its fair part. */
 static uint64_t fairness(const struct scenario *plan, const struct world_result *result)
 {
     struct division d = {0, 0};
@@ -123,7 +123,7 @@ static uint32_t recovered(const struct scenario *plan, const struct world_result
             return since - from;
         }
     }
-    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* it had hardly any time */
+    return ends_well && since - from < 10 ? MEASURE_TOO_SHORT : MEASURE_NEVER; /* the run was too short */
 }
 
 /* The graph of calls, as numbers; services in an order in which callers come before those that they call. */
@@ -218,14 +218,15 @@ static uint64_t begun_milli(const struct scenario *plan, const struct world_resu
     return sum;
 }
 
-/* What a client is to do in a second. Loops depend on the answers: what they did do, in the mean. */
+/* The calls that a client is to make in a second. Loops depend on the answers: for them, the mean of the calls that
+ * they made. */
 static uint64_t planned_milli(const struct scenario *plan, const struct world_result *result, uint32_t client)
 {
     uint64_t rate = plan->clients[client].rate_milli;
     return rate > 0 ? rate : begun_milli(plan, result, client, 0, result->seconds) / result->seconds;
 }
 
-/* From what clients offer to what that makes of it further down: services in the order of the graph. */
+/* Computes the load on lower services from the load that clients offer: services in the order of the graph. */
 static void offer_down(struct graph *graph)
 {
     const struct scenario *plan = graph->plan;
@@ -238,8 +239,8 @@ static void offer_down(struct graph *graph)
     }
 }
 
-/* Offered load: what would reach each service if every hop made one attempt. In the seconds [from, to) of a run, or, if
- * these are none, as it is planned for each second. */
+/* Offered load: the attempts that would reach each service if every hop made one attempt for each call. In the seconds
+ * [from, to) of a run, or, if that range is empty, as planned for each second. */
 static void offer(struct graph *graph, const struct world_result *result, uint32_t from, uint32_t to)
 {
     const struct scenario *plan = graph->plan;
@@ -314,7 +315,7 @@ static uint64_t peak(const uint64_t *by_second, uint32_t seconds, uint32_t bin, 
     return offered == 0 ? 0 : worst * 1000 * PPM / (offered * bin);
 }
 
-/* Retries to a service, and what is offered to it, in some seconds. */
+/* Retries to a service, and its offered load, in some seconds. */
 struct traffic {
     uint64_t retries;
     uint64_t offered;

@@ -2,11 +2,11 @@
 #ifndef BECALM_SIM_MEASURE_H
 #define BECALM_SIM_MEASURE_H
 
-/* What a run showed, in the figures that people compare. Shares and factors are in parts per million, so that the same
- * run prints the same digits on every machine.
+/* The results of a run, in the figures that people compare. Shares and factors are in parts per million, so that the
+ * same run prints the same digits on every machine.
  *
- *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, against what these calls
- *              offer to the service; of all calls where there is no fault
+ *   mean       arrivals caused by calls begun from 1 s after the fault's start to its end, relative to the offered load
+ *              of these calls; of all calls where there is no fault
  *   peak_5s    the worst 5 s / offered; peak_1s: the worst second, of the whole run
  *   success    by the instant at which a call began
  *   recovered  the first of ten seconds in a row with 99 % success, counted from the first whole second after the
@@ -29,7 +29,7 @@ struct measure_service {
     uint64_t mean_ppm;       /* or MEASURE_NO_MEAN */
     uint64_t peak_1s_ppm;
     uint64_t peak_5s_ppm;
-    uint64_t refused_ppm; /* the same three of attempts whose connection was refused, which are no load */
+    uint64_t refused_ppm; /* the same three for attempts whose connection was refused, which are no load */
     uint64_t refused_1s_ppm;
     uint64_t refused_5s_ppm;
     uint64_t queue_most;         /* requests that waited at the end of some second */
@@ -55,13 +55,13 @@ struct measure {
     uint32_t recovered_after_s;  /* MEASURE_NEVER: not in this run, or there is no fault; or MEASURE_TOO_SHORT */
     uint32_t retries_stop_after_s;
     uint64_t completed_us;    /* MEASURE_NEVER_US: not in this run, or there is no end to the calls */
-    uint64_t latency_mean_us; /* of calls that succeeded; and what so many of them did not exceed */
+    uint64_t latency_mean_us; /* of successful calls: the mean, and quantiles */
     uint64_t latency_p50_us;
     uint64_t latency_p50_in_fault_us; /* of calls begun in the window of the mean */
     uint64_t latency_p99_us;
     uint64_t latency_p999_us;
     struct measure_service *service; /* one per service of the scenario */
-    uint64_t *offered;               /* what theirs point into */
+    uint64_t *offered;               /* the memory that the entries point into */
 };
 
 /* Retries per first attempt, in ppm. */
@@ -77,8 +77,8 @@ const struct world_tally *measure_client_window(const struct scenario *, const s
 int measure_take(const struct scenario *, const struct world_result *, struct measure *);
 void measure_free(struct measure *);
 
-/* What would have reached a service in the seconds [from, to) if every hop had made one attempt for the calls that
- * clients did begin in them; in thousandths. */
+/* The attempts that would have reached a service in the seconds [from, to) if every hop had made one attempt for each
+ * call that clients began in these seconds; in thousandths. */
 uint64_t measure_offered_milli(const struct measure *, uint32_t service, uint32_t from, uint32_t to);
 
 #endif

@@ -278,7 +278,7 @@ void pooled_close(struct world *w, uint32_t service, uint32_t host)
             w->service[service].connected -= pooled->idle;
             pooled->idle = 0;
             for (uint32_t i = 0; i < pooled->places; i++) {
-                retire(w, service, pooled, &pooled->shared[i]); /* GOAWAY: what is on it may end */
+                retire(w, service, pooled, &pooled->shared[i]); /* GOAWAY: the requests on this connection may finish */
             }
         }
     }
@@ -317,7 +317,7 @@ static void lose_of(struct world *w, uint32_t service, struct pooled *pooled, st
     }
 }
 
-/* What is being made is no connection yet, and neither is one that has gone. */
+/* Connections that are being made, and those that have gone, do not count. */
 static uint64_t connections_of(const struct world *w, uint32_t service)
 {
     uint64_t sum = 0;
@@ -350,7 +350,7 @@ void pooled_lose(struct world *w, uint32_t service, uint32_t wanted)
     }
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 void attempt_dials(struct world *w, uint32_t id)
 {

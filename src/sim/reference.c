@@ -87,7 +87,8 @@ becalm_ns reference_timeout(const struct scenario *plan)
     return becalm_ns_min(plan->timeout, TIMEOUT_MAX);
 }
 
-/* What the scenario sets for every hop, with any policy; and the gate, which is always ours. */
+/* Applies the settings that the scenario has for every hop, with any policy; and those of the gate, which always runs
+ * Becalm's policy. */
 static void settle(const struct scenario *plan, struct becalm_policy *hop, struct becalm_policy *gate)
 {
     becalm_ns timeout = reference_timeout(plan);
@@ -115,7 +116,7 @@ static void own_options(const struct becalm_policy *policy, const struct scenari
     options->joins = true;
 }
 
-/* False: the scenario brings no such policy. */
+/* False: the scenario has no policy of this name. */
 static bool scenario_options(const char *name, const struct scenario *plan, struct becalm_policy *hop,
                              struct becalm_policy *gate, struct world_options *options)
 {

@@ -16,15 +16,15 @@ struct reference {
 const struct reference *reference_at(unsigned index);
 
 /* The names that "all" stands for: the policies that the scenario brings along, or else those above. NULL after the
- * last. The last one of a scenario's own is what it runs with by default; of the others ours, which is last too.
- */
+ * last. A scenario with policies of its own runs with the last of them by default; every other scenario runs with
+ * `becalm`, which is last, too. */
 const char *reference_name(const struct scenario *, unsigned index);
 
 /* The scenario's timeout of an attempt, as a policy may have it: `none` is the longest there is. */
 becalm_ns reference_timeout(const struct scenario *);
 
-/* Fills the policies of a run with a named policy, of which the scenario's own come first. False: no such name. The
- * options point into *hop and *gate. */
+/* Fills the policies of a run with the policy of this name; the scenario's own policies are searched first. False: no
+ * policy has this name. The options point into *hop and *gate. */
 bool reference_options(const char *name, const struct scenario *, struct becalm_policy *hop, struct becalm_policy *gate,
                        struct world_options *);
 

@@ -76,7 +76,7 @@ static uint32_t latency_bucket(uint64_t us)
     return bucket < WORLD_LATENCIES ? bucket : WORLD_LATENCIES - 1;
 }
 
-/* The longest that it may hold: what is said is "up to". */
+/* The longest latency of a bucket: the output says "up to". */
 static uint64_t bucket_most(uint32_t bucket)
 {
     if (bucket < 128) {
@@ -109,7 +109,7 @@ uint64_t world_latency_us(const struct world_latency *latency, uint32_t ppm)
     return 0;
 }
 
-/* What the callers of one service have, added up. */
+/* The sums over all callers of one service. */
 struct look {
     uint64_t callers;
     uint64_t fill_ppm;
@@ -142,7 +142,8 @@ static void hop_look(const struct world *w, const struct hop *hop, struct look *
             if (state != NULL && state->used) { /* a caller that has not called yet has lost nothing yet */
                 const struct becalm_policy *policy = &hop->rules[kind].policy;
                 target_look(w, &state->target, policy, look);
-                /* Of callers the mean is taken. A gate's is added up, and what endpoints share is there once. */
+                /* For callers this becomes the mean. The limits of a gate are added up, and a limit that endpoints
+                 * share counts once. */
                 look->limit += hop->is_gate && state->limited != state ? 0 : limit_look(state, policy);
             }
         }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a queue with CoDel refuses: it may be long for an instant, but not stay so. */
+/* A queue with CoDel: it may be long for an instant; if it stays long, requests are refused. */
 #define CODEL_TARGET   (20 * BECALM_MS)
 #define CODEL_INTERVAL (100 * BECALM_MS)
 #define CODEL_MAX      BECALM_S
@@ -103,7 +103,7 @@ static void answer_end(struct world *w, uint32_t id, bool cut)
     attempt->cut |= cut;
     attempt->body = 1;
     if (attempt->stage == ATTEMPT_STREAMS) {
-        attempt->generation++; /* it ends now and not when it was planned */
+        attempt->generation++; /* the attempt ends now: the event that was planned for its end is void */
         end_plan(w, id, link_takes(w, &w->hop[attempt->hop].link));
     }
 }
@@ -348,7 +348,7 @@ void host_killed(struct world *w, uint32_t service, uint32_t host)
             continue;
         }
         if (is_at_host(attempt)) {
-            attempt->generation++; /* it is not served any more */
+            attempt->generation++; /* the attempt is not served any more: its planned events are void */
             attempt->cut = true;
             attempt_answer(w, id, BECALM_OUTCOME_BROKEN, BECALM_MARK_NONE);
         } else if (is_answering(attempt)) {
@@ -364,7 +364,7 @@ void service_work(struct world *w, struct service *service)
     }
 }
 
-/* An attempt at a row reads it first; what the caller read is on its way to it and comes back as a write. */
+/* An attempt at a row first reads it. The value travels to the caller, and the caller's write comes back. */
 static void row_read(struct world *w, const struct service *service, uint32_t id)
 {
     struct attempt *attempt = attempt_at(w, id);
@@ -379,7 +379,7 @@ static void row_read(struct world *w, const struct service *service, uint32_t id
                                          .generation = attempt->generation});
 }
 
-/* The caller that writes first after a read wins; the others have read an outdated version. */
+/* The caller that writes first after a read wins; the writes of all other callers have read an outdated version. */
 static bool row_write(struct service *service, const struct attempt *attempt)
 {
     bool current = attempt->version == service->version;
@@ -387,8 +387,9 @@ static bool row_write(struct service *service, const struct attempt *attempt)
     return current;
 }
 
-/* Takes a request of this client's from its quota. False: it is used up. The quota is whole again at `quota_at`; each
- * request moves that by what it takes to earn one, and never beyond what a burst takes. */
+/* Takes one request from this client's quota. False: the quota is used up. The quota is full again at `quota_at`. Each
+ * request moves that instant by the time to earn one request, and never further ahead than a full burst takes to earn.
+ */
 static bool quota_take(const struct world *w, struct service *service, uint32_t tenant)
 {
     const struct scenario_service *plan = service->plan;
@@ -539,7 +540,7 @@ void attempt_give_up(struct world *w, uint32_t id)
 void attempt_left(struct world *w, uint32_t id)
 {
     struct attempt *attempt = attempt_at(w, id);
-    attempt->left = true; /* it may have been faster than the request */
+    attempt->left = true; /* the cancellation may arrive before the request */
     if (attempt->stage == ATTEMPT_AT_GATE) {
         call_left(w, attempt->gate_call);
     }
@@ -581,7 +582,7 @@ void attempt_served(struct world *w, uint32_t id)
     struct host *host = &service->host[attempt->host];
     host->busy--;
     host_work(w, service, host);
-    if (service->plan->effect) { /* first the effect, then what may go wrong: that is how things are done twice */
+    if (service->plan->effect) { /* first the effect, then the possible failure: so a retry can repeat an effect */
         effect_happens(w, attempt->service, &attempt->operation);
     }
     const struct scenario_endpoint *endpoint = &service->endpoint[attempt->endpoint];
@@ -630,7 +631,7 @@ void attempt_child_done(struct world *w, uint32_t id, const struct child_end *en
     }
     attempt->pending--;
     if (attempt->pending > 0 || attempt->stage == ATTEMPT_RETURNS) {
-        return; /* it waits for more, or its host was killed meanwhile */
+        return; /* the attempt waits for more calls, or its host was killed meanwhile */
     }
     if (attempt->stage == ATTEMPT_FORGOTTEN) {
         attempt_give(w, id);
@@ -734,7 +735,8 @@ void attempt_answered(struct world *w, uint32_t id)
     }
 }
 
-/* Its connection is lost: whoever waits for it hears so now. What its host has of it goes on. */
+/* The attempt's connection is lost: the caller that waits for it learns that now. Its host goes on with the work that
+ * it has. */
 static void attempt_breaks(struct world *w, uint32_t id)
 {
     const struct attempt *attempt = attempt_at(w, id);
@@ -751,7 +753,7 @@ static void attempt_breaks(struct world *w, uint32_t id)
 
 void connections_lost(struct world *w, uint32_t service, uint32_t count)
 {
-    uint32_t used = w->attempts.used; /* what is sent again meanwhile has other connections */
+    uint32_t used = w->attempts.used; /* attempts that are sent in this loop have other connections */
     pooled_lose(w, service, count);
     for (uint32_t id = 0; id < used; id++) {
         struct attempt *attempt = attempt_at(w, id);

@@ -14,7 +14,7 @@ static bool is_of_attempt(const struct event *event)
            event->kind == ATTEMPT_CONNECTED || event->kind == ATTEMPT_NOT_CONNECTED || event->kind == ATTEMPT_ACCEPTED;
 }
 
-/* Each kind of event, the function that it calls, and with what of the event. */
+/* Each kind of event, the function that it calls, and the fields of the event that the function gets. */
 #define EVENTS(X)                                                             \
     X(CLIENT_CALLS, client_calls, event->id, event->generation)               \
     X(CALLER_CALLS, caller_calls, event->generation, event->id)               \
@@ -114,7 +114,8 @@ static uint32_t call_of(const struct world *w, const struct event *event)
     return event != NULL && event->kind == ATTEMPT_ANSWERED ? attempt_at(w, event->id)->call : NOTHING;
 }
 
-/* Messages on their way: of those that come next, what each step of them says is where the next one is. */
+/* Prefetches memory for the messages that arrive next. Each step of a message gives the address that its next step
+ * needs. */
 static void messages_foresee(const struct world *w)
 {
     const struct event *message = clock_peek(&w->clock, FORESEEN_ATTEMPT);

@@ -2,14 +2,14 @@
 #ifndef BECALM_SIM_WORLD_H
 #define BECALM_SIM_WORLD_H
 
-/* Runs a scenario in virtual time. The world is a host like any other: it feeds the engine events and does what its
- * actions say. There is no policy arithmetic in this folder. */
+/* Runs a scenario in virtual time. The world is a driver like the gateway: it feeds the engine events and carries out
+ * its actions. There is no policy arithmetic in this folder. */
 
 #include <becalm/call.h>
 
 #include "scenario/scenario.h"
 
-/* What a service with effects did: each operation should have been executed once. */
+/* The operations that a service with effects executed: each should have been executed once. */
 struct world_effects {
     uint64_t operations; /* executed at least once */
     uint64_t executed;   /* in all */
@@ -24,9 +24,9 @@ struct world_recovery {
     becalm_ns fell_at;    /* under them; BECALM_NEVER: it did not */
 };
 
-/* What callers leased of a service's shared budget, all of them together. */
+/* The retries that all callers together leased from a service's shared budget. */
 struct world_shared {
-    uint64_t instances; /* that ever leased; 0: there is no shared budget */
+    uint64_t instances; /* instances that ever leased; 0: there is no shared budget */
     uint64_t asked;     /* requests to the store, and answers that were in time */
     uint64_t answered;
     becalm_ns degraded; /* time without a lease, added up over the instances */
@@ -38,34 +38,36 @@ struct world_sent {
     uint64_t retries;
 };
 
-/* What happened, by the second. */
+/* The counts of a service in each second. */
 struct world_service {
-    uint64_t *arrivals; /* attempts that a host took */
-    uint64_t *refused;  /* attempts whose connection was refused: no process listened, and no request was sent */
+    uint64_t *arrivals; /* attempts that a host accepted */
+    uint64_t *refused;  /* attempts whose connection was refused: no process listened, so no request was sent */
     uint64_t *retried;  /* retries sent to it */
-    uint64_t *good;     /* attempts whose callers got their answer, by its time; and those that got a failure */
+    uint64_t *good;     /* attempts whose callers got a good answer, by the time of the answer; `failed`: attempts that
+                           ended with a failure */
     uint64_t *failed;
     /* At the end of each second: */
     uint64_t *queue;            /* requests that wait, in its own queues and in the gate */
     uint64_t *budget_ppm;       /* how full the budgets of its callers are, in the mean */
-    uint64_t *breaker_open_ppm; /* the share of its callers whose breaker lets not everything through */
+    uint64_t *breaker_open_ppm; /* the share of its callers whose breaker is not closed */
     uint64_t *limit;            /* the gate's, or else the mean of its callers'; UINT32_MAX: none */
     uint64_t *degraded;         /* instances without a lease of its shared budget */
     uint64_t *answers;          /* answers in progress: their heads have come, their bodies not yet to the end */
     uint64_t arrivals_fault; /* caused by calls begun from 1 s after the fault's start to its end; without a fault, by
                                 all calls */
-    uint64_t refused_fault;  /* the same of those that were refused */
+    uint64_t refused_fault;  /* the same for refused attempts */
     uint64_t first;          /* first attempts sent to it, and retries */
     uint64_t retries;
-    struct world_sent *endpoint;         /* the same for each of its endpoints, then for what belongs to none */
+    struct world_sent *endpoint; /* the same for each of its endpoints, then for calls that belong to no endpoint */
     uint64_t ended[BECALM_REASON_COUNT]; /* calls to it, by reason */
     uint64_t limited;                    /* requests that it answered with 429: their client's quota was used up */
-    uint64_t connected_most;             /* connections to it at once; and attempts that waited for one */
+    uint64_t connected_most; /* the most connections to it at once; `waited`: attempts that waited for a connection */
     uint64_t waited;
-    uint64_t answers_most;                    /* the most that were in progress at once */
-    uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same of the gate in front of it, whose calls are parts of those */
+    uint64_t answers_most;                    /* the most answers in progress at once */
+    uint64_t gate_ended[BECALM_REASON_COUNT]; /* the same for the gate in front of it; calls of the gate are parts of
+                                                 the callers' calls */
     struct world_shared shared;
-    struct world_effects effects;    /* all 0 if it has none */
+    struct world_effects effects;    /* all 0 if the service has no effects */
     struct world_recovery *recovery; /* of a service that clients keep connections to */
     uint32_t recovery_count;
 };
@@ -113,14 +115,14 @@ struct world_result {
     struct world_client *client;
 };
 
-/* One step of one call: what came, and what the engine said. Pointers last until the callback returns. */
+/* One step of one call: the event and the engine's action. The pointers are valid until the callback returns. */
 struct world_trace {
     uint64_t call;                    /* the client's call that it is part of, the n-th of the run */
     uint64_t part;                    /* the call itself, the n-th on all hops */
     const char *from;                 /* a client or a service */
     const char *to;                   /* a service */
     const char *endpoint;             /* NULL: the service itself */
-    bool is_gate;                     /* it is the call of the gate in front of `to` */
+    bool is_gate;                     /* the call belongs to the gate in front of `to` */
     uint32_t attempt;                 /* HEAD, DONE: which one */
     const struct becalm_event *event; /* event->at.now is the instant */
     const struct becalm_action *action;
@@ -138,10 +140,10 @@ struct world_options {
     const bool *auto_limit_to;                /* by world_target(); NULL: `auto_limit` */
     enum becalm_budget_level level;           /* whether endpoints share their service's budget */
     const enum becalm_budget_level *level_to; /* by world_target(); NULL: `level` */
-    bool carries_deadlines;                   /* down the graph, and marks up: what only Becalm does */
+    bool carries_deadlines; /* deadlines are passed down the graph and marks up, which only Becalm does */
     bool carries_marks;
     bool joins;        /* sidecars join calls to requests by trace ids, where applications pass on nothing else */
-    bool marks_always; /* every mark is obeyed as one of overload is: what Becalm does not do */
+    bool marks_always; /* every mark stops retries as a mark of overload does; Becalm does not do this */
     uint64_t seed;
     uint32_t instant_max; /* events in one instant, then time stands still; 0: WORLD_INSTANT_MAX */
     void (*trace)(void *self, const struct world_trace *); /* NULL: none; called for every step of every call */
@@ -151,7 +153,7 @@ struct world_options {
 };
 
 /* Clients call until the scenario's length; then the calls in progress end, within WORLD_DRAIN, while faults stay as
- * they are. What happens in that time is in no second, but in every sum. */
+ * they are. Events in that time count in no second, but in every sum. */
 #define WORLD_DRAIN (60 * BECALM_S)
 
 /* Services and their endpoints in one row: the number of one of them; endpoint 0 is the service itself, and the number

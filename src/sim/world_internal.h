@@ -2,12 +2,11 @@
 #ifndef BECALM_SIM_WORLD_INTERNAL_H
 #define BECALM_SIM_WORLD_INTERNAL_H
 
-/* What the files of the world share. Each has one concept: clock.c (what happens next), pool.c (places for calls and
- * attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c (callers), fault.c
- * (faults), effect.c (effects that must not happen twice), connection.c (clients that stay connected), budget_store.c
- * (what callers lease of a shared budget), pooled.c (connections of calls), series.c (what is counted), world.c (all of
- * it together).
- */
+/* Types and functions that the files of the world share. Each file has one concept: clock.c (the event queue), pool.c
+ * (memory for calls and attempts), hop.c (calls and their policy), server.c (services, hosts, queues), client.c
+ * (callers), fault.c (faults), effect.c (effects that must not happen twice), connection.c (clients that stay
+ * connected), budget_store.c (leases of shared budgets), pooled.c (connections of calls), series.c (statistics),
+ * world.c (all of it together). */
 
 #include "world.h"
 
@@ -51,8 +50,8 @@ struct event {
     uint64_t order; /* the earlier of two events at the same instant is the one that was planned first */
     enum event_kind kind;
     uint32_t id;
-    uint32_t generation; /* of what the id names: an event of an older one is void. CALLER_CALLS, CONNECTION_*: the
-                            client */
+    uint32_t generation; /* of the object that the id names: an event of an older generation is void. CALLER_CALLS,
+                            CONNECTION_*: the client */
 };
 
 /* A FIFO of events with one fixed delay. Their numbers begin with 0 and never wrap. */
@@ -72,7 +71,7 @@ struct clock {
     struct clock_ring ring[CLOCK_RINGS_MAX];
     uint32_t rings;
     const struct clock_ring *latest; /* from where the latest event was taken; NULL: from the heap */
-    struct event *heap;              /* what comes before slot `next_slot` */
+    struct event *heap;              /* events before slot `next_slot` */
     size_t count, size;
     uint64_t next_slot; /* from 0 on, as long as the run */
     uint64_t second;    /* of the first level: next_slot is in it, or at its end */
@@ -88,15 +87,15 @@ struct clock {
 
 /* False: no memory; clock_free() in both cases. */
 bool clock_make(struct clock *, becalm_ns end_at);
-/* Many events will be planned this time ahead. Any number of such times may be named; the first few make a difference,
- * and only to how fast it is. */
+/* Many events will be planned with this delay. Any number of delays may be named; only the first few get a ring, and
+ * rings only change the speed. */
 void clock_expect(struct clock *, becalm_ns ahead);
-/* Not before `now`; what lies beyond the end is forgotten. */
+/* The event must not be before `now`; an event beyond the end of the run is dropped. */
 void clock_plan(struct clock *, struct event);
 /* Takes the next event and moves `now` to it. False: there is none. */
 bool clock_next(struct clock *, struct event *);
-/* What comes soon from where the latest event came from: of a ring, 0 is its next, 1 the one after, and so on; of the
- * heap, 0 is the next, 1 to 4 are those of which one follows it. NULL: not known. */
+/* Looks ahead in the ring or heap that the latest event came from. Ring: 0 is the next event, 1 the one after it, and
+ * so on. Heap: 0 is the next event, and one of 1 to 4 follows it. NULL: not known. */
 const struct event *clock_peek(const struct clock *, size_t at);
 void clock_free(struct clock *);
 
@@ -145,23 +144,23 @@ struct link {
     bool cut; /* a partition: nothing comes through */
 };
 
-/* What a caller runs towards a service, or one endpoint of it. */
+/* The rules of a caller for a service, or for one endpoint of it. */
 struct rules {
     struct becalm_policy policy;
     enum becalm_budget_level level;
 };
 
-/* What a caller keeps about a target. */
+/* A caller's state of a target. */
 struct state {
     struct becalm_target target;
     struct becalm_limit limit;
     struct becalm_mark mark;
     struct becalm_queue *queue; /* NULL: no call has had to wait yet, or none may */
-    struct state *limited;      /* whose limit and queue count: its own, or those of its service */
+    struct state *limited;      /* the state whose limit and queue are used: this one, or that of its service */
     struct becalm_parking line; /* calls that wait for a host that restarts; unused if the target has no `restart` */
-    becalm_ns line_at;          /* when it is looked at again */
-    bool refused;               /* a host has refused a connection: the next accept is worth telling */
-    bool used;                  /* a call has begun here; else it is only there to be shared */
+    becalm_ns line_at;          /* when the calls in `line` are looked at again */
+    bool refused; /* a host has refused a connection: the next accepted one must be reported to the engine */
+    bool used;    /* a call has begun with this state; else other states only borrow its parts */
 };
 
 /* A place from which a service is called: a client group, an instance group of another service, or a gate. */
@@ -169,7 +168,7 @@ struct hop {
     uint32_t to;
     uint32_t callers;
     bool is_gate;
-    bool is_told;     /* its callers have a proxy of their own, and tell it by a header how much time is left */
+    bool is_told;     /* each caller has a proxy of its own, and sends it the time left in a header */
     const char *from; /* the client's or service's name */
     struct link link;
     bool may_refuse;       /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
@@ -179,10 +178,10 @@ struct hop {
     uint32_t kinds;        /* of requests: of the service itself, then of its endpoints */
     struct rules *rules;   /* by kind */
     struct state **state;  /* by caller, then by kind; NULL: not used yet */
-    size_t state_bytes;    /* of a state, what is worth to be asked for before it is used */
+    size_t state_bytes;    /* the bytes of a state that are worth prefetching */
 };
 
-/* What a caller wants done once, however many calls and attempts that takes: see effect.c. */
+/* An effect that a caller wants exactly once, with any number of calls and attempts: see effect.c. */
 struct operation {
     uint32_t id;
     bool keyed; /* its requests carry an idempotency key */
@@ -196,11 +195,11 @@ struct call {
     uint32_t generation;
     uint32_t hop;
     uint32_t caller;
-    uint32_t attempt; /* whose work it is part of; NOTHING: a client's */
+    uint32_t attempt; /* the attempt that made this call; NOTHING: a client made it */
     uint32_t client;
     uint32_t tenant;   /* the client whose call it is part of */
     uint32_t endpoint; /* 0: the service itself */
-    becalm_ns hint;    /* of a gate: what the latest answer asked its caller to wait; 0: nothing */
+    becalm_ns hint;    /* of a gate: the wait that the latest answer asked for; 0: none */
     becalm_ns root_at; /* when the client's call began */
     becalm_ns wake_at;
     bool answered; /* an answer's head has come, and its body is on its way */
@@ -220,19 +219,19 @@ struct world;
 
 bool hops_make(struct world *);
 void hops_free(struct world *);
-/* With many callers nothing that they keep is in the cache, and most of the time would be spent waiting for it. So it
- * is asked for before it is needed, all of it at once, in steps, since each says where the next one is. */
+/* With many callers their states are not in the cache, and most of the time would be spent waiting for memory. So the
+ * memory is prefetched, in steps, because each step reads the address that the next one needs. */
 
-/* This caller calls after so many others. */
+/* Prefetches the state of the caller that calls after this many other calls. */
 #define HOP_FORESEEN 2u
 void hop_foresee(const struct hop *, uint32_t caller, uint32_t calls);
-/* An answer to this call is on its way; and a little later: what its caller keeps. */
+/* Prefetches the memory of a call whose answer arrives soon; and a little later that of its caller's state. */
 void call_foresee(const struct world *, uint32_t id);
 void call_foresee_target(const struct world *, uint32_t id);
 void call_begin(struct world *, const struct call_origin *);
 void call_wakes(struct world *, uint32_t id, uint32_t generation);
 
-/* How long a message takes on a link of such a latency. */
+/* The distribution of a message's time on a link with this latency. */
 struct dist latency_dist(const struct scenario *, becalm_ns mean);
 
 /* The time of an event, and random bits for it. */
@@ -273,7 +272,7 @@ void call_done(struct world *, uint32_t id, uint32_t slot, uint32_t number, cons
 enum attempt_stage {
     ATTEMPT_NONE,
     ATTEMPT_IN_LINE,  /* waits for a connection */
-    ATTEMPT_CONNECTS, /* one is being made, which goes on when no attempt wants it any more */
+    ATTEMPT_CONNECTS, /* its connection is being made; the connect goes on even if no attempt needs it any more */
     ATTEMPT_VANISHED, /* lost on its way, with the connection that it holds */
     ATTEMPT_TRAVELS,
     ATTEMPT_AT_GATE,
@@ -281,8 +280,8 @@ enum attempt_stage {
     ATTEMPT_SERVED_NOW,
     ATTEMPT_CALLS,
     ATTEMPT_RETURNS,
-    ATTEMPT_STREAMS,  /* its head is there, its body on its way */
-    ATTEMPT_FORGOTTEN /* answered when its host was killed, while its calls go on */
+    ATTEMPT_STREAMS,  /* the head of its answer has arrived, the body is on its way */
+    ATTEMPT_FORGOTTEN /* it ended when its host was killed, but its own calls go on */
 };
 
 /* One attempt at a service. */
@@ -297,20 +296,20 @@ struct attempt {
     uint32_t host;
     uint32_t tenant;    /* the client whose call it is part of */
     uint32_t caller;    /* of the hop */
-    uint32_t next;      /* IN_LINE: the attempt behind it */
+    uint32_t next;      /* IN_LINE: the next attempt in the line */
     uint32_t pending;   /* calls of its own */
-    uint32_t gate_call; /* AT_GATE: the gate's */
-    bool left;          /* its caller has given it up, and the gate knows */
-    bool connected;     /* it holds a connection */
-    bool fresh;         /* and wants a new one: it probes */
-    bool doomed;        /* the one that it holds is about to be lost */
-    uint32_t stream_of; /* which of those that it shares with others */
-    bool cut;           /* its answer ends before its body does */
-    bool joined;        /* it is in its host's table of requests */
+    uint32_t gate_call; /* AT_GATE: the call of the gate */
+    bool left;          /* its caller has given it up, and the gate was told */
+    bool connected;     /* the attempt holds a connection */
+    bool fresh;         /* it needs a new connection, because it is a probe */
+    bool doomed;        /* its connection is about to be lost */
+    uint32_t stream_of; /* the index of its connection among the shared ones */
+    bool cut;           /* its answer is cut in the body */
+    bool joined;        /* the attempt is in its host's table of requests */
     enum attempt_stage stage;
     bool failed;
     bool through_gate;
-    bool has_read; /* of a row, and the version that it saw */
+    bool has_read; /* it has read the row; `version` is the version that it saw */
     uint64_t version;
     struct operation operation;
     enum becalm_mark_kind mark;
@@ -344,7 +343,7 @@ struct service {
     uint32_t hop_count;
     uint32_t gate;                      /* the hop of its gate; NOTHING: none */
     struct scenario_endpoint *endpoint; /* the service itself, then its endpoints */
-    /* What faults have made of it: */
+    /* Changed by faults: */
     uint32_t capacity_ppm;
     uint32_t error_ppm; /* NOTHING: as planned */
     uint32_t hang_ppm;  /* the same for hangs */
@@ -360,7 +359,7 @@ struct service {
     bool dead;
     bool refuses;
     bool swallows;
-    /* What connections have made of it, see connection.c: */
+    /* Changed by connections, see connection.c: */
     bool fallen;
     uint32_t falls;
     uint32_t accepted; /* so far, in the 100 ms that are being counted */
@@ -383,7 +382,7 @@ void service_work(struct world *, struct service *);
 /* Which of its endpoints a request is for, by the shares of the requests; NULL: as the service says. */
 uint32_t endpoint_draw(const struct service *, const uint32_t *share_ppm, uint64_t *state);
 
-/* The host goes down, and takes what it has with it. */
+/* The host is killed: requests that it has are lost. */
 void host_killed(struct world *, uint32_t service, uint32_t host);
 
 /* So many connections to the service break, drawn at random, with all that is on them. */
@@ -392,10 +391,10 @@ void connections_lost(struct world *, uint32_t service, uint32_t count);
 /* An attempt of this number is taken back: no host took it. */
 void attempt_unsent(struct world *, const struct call *, uint32_t number);
 
-/* What is left until an instant as the wire has it, which knows milliseconds: cut, but never to nothing. */
+/* The time left until an instant, as it is written on the wire: in whole milliseconds, rounded down, but never 0. */
 becalm_ns deadline_written(const struct world *, becalm_ns at);
 
-/* Sends an attempt on its way; it may be refused at once. */
+/* Sends an attempt. It may be refused at once. */
 void attempt_send(struct world *, uint32_t call, const struct becalm_action *);
 void attempt_arrives(struct world *, uint32_t id);
 void attempt_served(struct world *, uint32_t id);
@@ -408,7 +407,7 @@ void attempt_give_up(struct world *, uint32_t id);
 void attempt_left(struct world *, uint32_t id);
 void attempt_hears_accepted(struct world *, uint32_t id);
 
-/* A call that this attempt made has ended so; or the gate's, which is what the attempt is answered. */
+/* How a call that this attempt made has ended; or the gate's call, whose result is the answer to the attempt. */
 struct child_end {
     enum becalm_outcome_kind kind;
     enum becalm_mark_kind mark;
@@ -416,31 +415,30 @@ struct child_end {
 };
 void attempt_child_done(struct world *, uint32_t id, const struct child_end *);
 
-/* ---- joined.c: what reaches the calls of an application that passes on less than all, and comes back from them ----
- */
+/* ---- joined.c: deadlines and marks of applications that pass on only a trace id, joined by their sidecars ---- */
 
 bool joined_make(const struct world *, struct service *); /* the tables of its hosts; false: no memory */
 void joined_free(struct service *);
-/* A request has come to its host; it is answered, or nobody waits for it any more. */
+/* A request has come to its host; it is answered, or no caller waits for it any more. */
 void joined_enter(const struct world *, struct attempt *);
 void joined_leave(const struct world *, struct attempt *);
 /* Until when its calls may take. */
 becalm_ns joined_deadline(const struct world *, const struct attempt *);
-/* One of its calls has failed, with this mark; what its answer says then. */
+/* One of the request's calls has failed with this mark; and the mark that its answer gets then. */
 void joined_note(const struct world *, struct attempt *, enum becalm_mark_kind);
 enum becalm_mark_kind joined_mark(const struct world *, const struct attempt *);
 
-/* It is on its way, on a connection if these are modelled. */
+/* The attempt travels to its host, on a connection if connections are modelled. */
 void attempt_travel(struct world *, uint32_t id);
 /* Its place is free. */
 void attempt_give(struct world *, uint32_t id);
 
-/* What becomes of a connection that reaches the attempt's host, or the gate in front of it. */
+/* How the attempt's host, or the gate in front of it, treats a new connection. */
 enum listener { LISTENER_ACCEPTS, LISTENER_REFUSES, LISTENER_SWALLOWS };
 enum listener attempt_listener(const struct world *, const struct attempt *);
 /* A request has come there, or a connection that was refused. */
 void arrival_count(struct world *, const struct attempt *, enum listener);
-/* Does nothing of what it sends arrive? */
+/* Are all messages of this attempt lost on the way? */
 bool attempt_is_swallowed(struct world *, const struct attempt *);
 
 /* ---- pooled.c ---- */
@@ -449,8 +447,8 @@ bool pooled_make(const struct world *, struct hop *);
 void pooled_free(struct hop *);
 /* Finds a connection for an attempt, makes one, or lines it up for one. */
 void pooled_get(struct world *, uint32_t id);
-/* The attempt is through with its connection, if it has one: it may be used again; it can't, unless others share it,
- * since its answer is still awaited; it is gone. */
+/* The attempt no longer needs its connection, if it has one. CLEAN: the connection may be used again. LEFT: an answer
+ * is still on its way, so only a connection that attempts share may be used again. BROKEN: the connection is gone. */
 enum pooled_end { POOLED_CLEAN, POOLED_LEFT, POOLED_BROKEN };
 void pooled_put(struct world *, struct attempt *, enum pooled_end);
 /* A host closes idle connections; those that are shared take no new streams. */
@@ -464,7 +462,7 @@ void pooled_serves(struct world *, uint32_t hop, uint32_t number);
 
 /* ---- effect.c ---- */
 
-/* What callers want done once, and how often each service has done it. */
+/* The operations that callers want once, and how often each service has executed them. */
 struct effects {
     bool any;           /* a service has effects; else nothing is kept here */
     uint32_t count;     /* operations so far */
@@ -478,18 +476,18 @@ void effects_free(struct world *);
 struct operation effect_begin(struct world *, uint32_t client, uint32_t caller);
 /* A client's call of it has ended. */
 void effect_end(struct world *, uint32_t client, uint32_t caller, const struct operation *, bool good);
-/* The service does what the request asks for, unless it knows its key. */
+/* The service executes the request's operation, unless it knows its key. */
 void effect_happens(struct world *, uint32_t service, const struct operation *);
 
 /* ---- connection.c ---- */
 
 struct connection;
 
-/* The connections of one client, those of a caller together. */
+/* The connections of one client, grouped by caller. */
 struct connections {
     struct connection *all;
     uint32_t count;
-    struct line *line; /* by caller: those that wait for a place among the attempts in flight */
+    struct line *line; /* by caller: connections that wait for a place under the limit */
 };
 
 bool connections_make(struct world *);
@@ -500,12 +498,12 @@ void connection_arrives(struct world *, uint32_t client, uint32_t id);
 void connection_answered(struct world *, uint32_t client, uint32_t id);
 
 bool service_is_down(const struct service *);
-/* It was up and is not any more: its connections break. And the other way round. */
+/* The service was up and fails: its connections break. And it was down and is up again. */
 void service_falls(struct world *, uint32_t service);
 void service_rises(struct world *, uint32_t service);
 void service_restarted(struct world *, uint32_t service);
 
-/* How many are connected at the end of a second: as many calls of which so many were good. */
+/* Counts each connection at the end of a second as a call: good if it is connected. */
 void connections_second(struct world *, uint32_t second);
 
 /* ---- budget_store.c ---- */
@@ -532,12 +530,13 @@ void tenant_connects(struct world *, uint32_t id, uint32_t link);
 void tenant_linked(struct world *, uint32_t id, uint32_t link);
 void tenant_loses(struct world *, uint32_t id, uint32_t link);
 
-/* What may befall the store of a service. It comes back empty, or as it was when it was saved. */
+/* Faults of a service's store. After a failure the store is empty, or has the state that was last saved. */
 void store_saves(struct world *, uint32_t fault);
 void store_killed(struct world *, uint32_t service, bool on, bool has_file);
 void store_emptied(struct world *, uint32_t service);
 
-/* How many are degraded at the end of a second; and the time of those that are degraded at the end of the run. */
+/* Counts degraded instances at the end of a second. tenants_end() adds the time of those that are degraded at the end
+ * of the run. */
 void tenants_second(struct world *, uint32_t second);
 void tenants_end(struct world *);
 
@@ -545,9 +544,9 @@ void tenants_end(struct world *);
 
 struct client {
     uint32_t generation;   /* of its next call */
-    uint32_t factor_milli; /* a surge: so many times as many */
+    uint32_t factor_milli; /* a surge: the factor of its rate */
     uint64_t made;         /* calls, of all callers */
-    uint32_t *made_by;     /* the same by caller, where each has a loop and an end; else NULL */
+    uint32_t *made_by;     /* the same by caller, if each is a loop with an end; else NULL */
 };
 
 bool clients_make(struct world *);
@@ -556,10 +555,10 @@ void clients_begin(struct world *);
 void client_calls(struct world *, uint32_t id, uint32_t generation);
 void caller_calls(struct world *, uint32_t id, uint32_t caller);
 
-/* A call of its own has ended. */
+/* A call of this caller has ended. */
 void caller_answered(struct world *, uint32_t id, uint32_t caller);
 
-/* It calls so many times as often from now on. */
+/* From now on the client calls this many times as often. */
 void client_surges(struct world *, uint32_t id, uint32_t factor_milli);
 
 /* ---- fault.c ---- */
@@ -601,13 +600,13 @@ struct world {
     struct effects effects;
     struct connections *connections; /* by client */
     struct stores stores;
-    const struct becalm_queue *serving; /* whose calls are being served; NULL: none's */
+    const struct becalm_queue *serving; /* the queue whose calls are being served; NULL: none */
     bool no_memory;
     bool stopped;
 };
 
-/* Is it worth while to ask for memory ahead? A small world is in the caches already, and asking is only work. It goes
- * by what the engine keeps about targets, and how many attempts there ever were at once. */
+/* Is it worthwhile to prefetch memory? A small world is in the caches already, and prefetching only costs time. The
+ * size is estimated from the memory of target states, and from the largest number of attempts at once. */
 static inline bool world_is_large(const struct world *w)
 {
     return w->memory.given > UINT64_C(1) << 20 || w->attempts.used > 4096;

@@ -62,8 +62,8 @@ struct tls_link {
 
 /* A connection of it. NULL: no memory. */
 struct ssl_st *tls_context_accept(struct tls_context *);
-/* `name` is what the host's certificate must have, a DNS name or an IP address. NULL: no memory, or the name is none.
- */
+/* `name` is the name that the host's certificate must have, a DNS name or an IP address. NULL: out of memory, or the
+ * name is invalid. */
 struct ssl_st *tls_context_connect(struct tls_context *, const char *name);
 
 #endif

@@ -30,8 +30,8 @@ bool console_write(const char *text, size_t length)
     return true;
 }
 
-/* A bug's message must not vanish with the second screen, nor leave a terminal without echo. Nothing is known here of
- * how it was, since a handler could only read that from a global: lines and echo are what everybody has. */
+/* The message of a bug must not vanish with the alternate screen, nor leave a terminal without echo. The old settings
+ * are unknown here, because a handler could only read them from a global: line mode and echo are the usual ones. */
 static void on_fatal(int number)
 {
     struct termios now;
@@ -56,7 +56,7 @@ static void take_over(struct console *t)
 static void give_back(const struct console *t)
 {
     console_write(leave, sizeof leave - 1);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before); /* keys that nobody has read are not for the shell */
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before); /* drops unread keys, which are not meant for the shell */
 }
 
 bool console_open(struct console *t)

@@ -33,7 +33,7 @@ void console_stop(struct console *);
 /* Ends this program by the signal, so that its parent sees which. After console_close(). */
 void console_raise(int number);
 
-/* All of it; false: nobody reads any more. */
+/* Writes all of the text; false: the reader has gone. */
 bool console_write(const char *text, size_t length);
 
 #endif

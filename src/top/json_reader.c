@@ -135,7 +135,7 @@ static size_t encode(uint32_t point, char out[4])
     return length;
 }
 
-/* What follows a backslash. */
+/* Reads the characters after a backslash. */
 static size_t take_escape(struct json_reader *r, char out[4])
 {
     static const char escapes[] = "\"\\/bfnrt";
@@ -144,7 +144,7 @@ static size_t take_escape(struct json_reader *r, char out[4])
         if (c == '\0' || strchr(escapes, c) == NULL) {
             json_reader_fail(r);
         }
-        out[0] = strchr("\"\\/", c) != NULL ? c : '?'; /* the others are control characters */
+        out[0] = strchr("\"\\/", c) != NULL ? c : '?'; /* the other escapes are control characters */
         return 1;
     }
     uint32_t point = take_hex(r);

@@ -2,11 +2,12 @@
 #ifndef BECALM_TOP_JSON_READER_H
 #define BECALM_TOP_JSON_READER_H
 
-/* Reads JSON (RFC 8259) from its beginning to its end, without a tree and without memory of its own: who calls says
- * what comes next. Policies are read by policy/yaml.h, whose bounds are too small for the state of a large gateway.
+/* Reads JSON (RFC 8259) from its beginning to its end, without a tree and without memory of its own: the caller says
+ * which value it expects next. Policies are read by policy/yaml.h, whose bounds are too small for the state of a large
+ * gateway.
  *
- * The first thing that is not as it should be stops the reader for good: everything then returns nothing, and `failed`
- * is set. So look at it once, at the end. */
+ * The first error stops the reader for good: all functions then return nothing, and `failed` is set. So check `failed`
+ * once, at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,24 +31,25 @@ void json_reader_init(struct json_reader *, const char *text, size_t length);
 void json_reader_object(struct json_reader *);
 bool json_reader_key(struct json_reader *, char *key, size_t size);
 
-/* Likewise for arrays: while json_reader_item() is true, read or skip one value. */
+/* The same for arrays: while json_reader_item() is true, read or skip one value. */
 void json_reader_array(struct json_reader *);
 bool json_reader_item(struct json_reader *);
 
-/* A string, zero-terminated, cut between characters to fit. A character that would do something to a terminal, and what
- * is not UTF-8, becomes a question mark. */
+/* A string, zero-terminated, cut between characters to fit. Control characters, and bytes that are not UTF-8, become
+ * question marks. */
 void json_reader_text(struct json_reader *, char *text, size_t size);
 
-/* A number in millionths: further decimals are cut, what is below 0 is 0, what does not fit is the largest. */
+/* A number in millionths: further decimals are cut, a negative number is 0, a number that does not fit is the largest.
+ */
 uint64_t json_reader_number(struct json_reader *);
 
 bool json_reader_bool(struct json_reader *);
-void json_reader_skip(struct json_reader *); /* one value, whatever it is */
+void json_reader_skip(struct json_reader *); /* skips one value of any kind */
 
 /* True if everything was read and nothing is left. */
 bool json_reader_done(struct json_reader *);
 
-/* For who reads into something that is full, or finds a value that makes no sense. */
+/* For a caller whose memory is full, or that finds a value that makes no sense. */
 void json_reader_fail(struct json_reader *);
 
 #endif

@@ -19,7 +19,8 @@ static struct key plain(char byte)
     }
 }
 
-/* What terminals send after the escape: "[A", or "OA" in another mode; xterm, VT220 and the Linux console. */
+/* The sequences that terminals send after the escape: "[A", or "OA" in another mode; xterm, VT220 and the Linux
+ * console. */
 static struct key named(const char *sequence)
 {
     static const struct {

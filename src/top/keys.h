@@ -33,7 +33,7 @@ struct key {
 
 /* Begins as {0}. */
 struct keys {
-    char sequence[KEYS_SEQUENCE_MAX]; /* what came since an escape */
+    char sequence[KEYS_SEQUENCE_MAX]; /* the characters since an escape */
     uint32_t length;
 };
 

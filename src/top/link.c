@@ -35,7 +35,7 @@ struct link {
 
 static void say(char why[LINK_WHY_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What comes from elsewhere may hold escape sequences. */
+/* Text from a gateway may contain escape sequences. */
 static void say(char why[LINK_WHY_MAX], const char *format, ...)
 {
     va_list list;
@@ -53,9 +53,9 @@ static void fail(struct link *link, const char *why)
     say(link->why, "%s", why);
 }
 
-/* ---- who ---- */
+/* ---- the gateway's address ---- */
 
-/* What follows http:// or https://, or the whole; NULL for another scheme. */
+/* The text after http:// or https://, or the whole text; NULL for another scheme. */
 static const char *authority(const char *admin)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -133,7 +133,7 @@ static void set_up(struct link *link)
     libcurl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     libcurl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     libcurl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS);
-    libcurl->easy_setopt(easy, CURLOPT_PROXY, ""); /* an admin address is near; the token is for nobody else */
+    libcurl->easy_setopt(easy, CURLOPT_PROXY, ""); /* no proxy must see the token */
 #if LIBCURL_VERSION_NUM >= 0x075500
     libcurl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -163,7 +163,7 @@ struct link *link_new(const struct link_place *place, const char *token_file)
     return link;
 }
 
-/* Drops what was asked or answered. */
+/* Drops the request and its answer. */
 static void reset(struct link *link)
 {
     if (link->state == LINK_BUSY) {
@@ -233,7 +233,7 @@ static bool set_url(struct link *link, const char *path, const char *service)
     return fits;
 }
 
-/* What is asked is set: begins. */
+/* The request is set up: begins it. */
 static void ask(struct link *link, const char *path, const char *service)
 {
     if (link->token_file != NULL && !add_token(link)) {

@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_LINK_H
 #define BECALM_TOP_LINK_H
 
-/* Asks a gateway's admin address for pages, one at a time and without blocking: who waits for an answer can wait for
- * keys too. */
+/* Asks a gateway's admin address for pages, one at a time and without blocking, so that the caller can wait for an
+ * answer and for keys at once. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #define LINK_WHY_MAX    256u
 #define LINK_ANSWER_MAX (64u << 20) /* no page of a gateway is larger */
 
-/* Who is asked. */
+/* The gateway that is asked. */
 struct link_place {
     char url[512];    /* without a slash at its end */
     char socket[108]; /* "": by TCP */
@@ -35,11 +35,11 @@ void link_free(struct link *);
  * NULL. The token is read anew each time. */
 void link_ask(struct link *, const char *path, const char *service);
 
-/* The same with an order: a method, and a body of JSON or NULL. DONE then means that there is an answer, whatever its
+/* The same with an order: a method, and a body of JSON or NULL. DONE then means that there is an answer, with any
  * link_status(). */
 void link_order(struct link *, const char *method, const char *path, const char *name, const char *body);
 long link_status(const struct link *);
-/* Waits for the end of what was asked or ordered. */
+/* Waits for the end of the request or order. */
 enum link_state link_end(struct link *);
 
 /* Waits until something happens on the link or one of the descriptors can be read, at most so long. */

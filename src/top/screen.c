@@ -41,7 +41,7 @@ static void append(struct screen *s, const char *text, size_t length)
     s->text[s->length] = '\0';
 }
 
-/* The length of the character at `text`, which is zero-terminated; what is not UTF-8 counts as one. */
+/* The length of the character at `text`, which is zero-terminated; a byte that is not UTF-8 counts as one character. */
 static size_t character(const char *text)
 {
     size_t length = utf8_length(text, 4);
@@ -200,7 +200,7 @@ static const char *short_figure(uint64_t milli, char text[SCREEN_FIGURE_MAX])
     if (milli == 0) {
         end += sprintf(end, "0");
     } else if (milli < 100 && letter == 0) {
-        end += sprintf(end, "0.%02" PRIu64, milli < 10 ? 1 : milli / 10); /* what is above 0 is seen */
+        end += sprintf(end, "0.%02" PRIu64, milli < 10 ? 1 : milli / 10); /* a value above 0 is never shown as 0 */
     } else if (milli < 100000) {
         end += sprintf(end, "%" PRIu64 ".%" PRIu64, milli / 1000, milli % 1000 / 100);
     } else {

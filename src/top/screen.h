@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_SCREEN_H
 #define BECALM_TOP_SCREEN_H
 
-/* A screen as text, line by line from its top. What does not fit in a line is cut, with a sign at its end, and so is
- * what lies below the last one, so that nothing wraps or scrolls. */
+/* A screen as text, line by line from its top. Text that does not fit in a line is cut, with a sign at its end, and
+ * lines below the last one are cut, too, so that nothing wraps or scrolls. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ struct screen {
     uint32_t height; /* 0: as many lines as there are */
     bool utf8;
     bool live;                      /* a terminal, of which the rest of each line is cleared */
-    const char *mark[SCREEN_MARKS]; /* what to send for it; "" for none */
-    const char *reset;              /* what ends a mark */
+    const char *mark[SCREEN_MARKS]; /* the text that begins each mark; "" for none */
+    const char *reset;              /* the text that ends a mark */
 
     /* Filled by the functions below; `text` is to be freed. */
     char *text;
@@ -43,7 +43,7 @@ struct screen {
     size_t last_length;
 };
 
-/* Into the line, behind what is there. Columns are counted, not bytes. */
+/* Appends to the line. Columns are counted, not bytes. */
 void screen_put(struct screen *, enum screen_mark, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same in a field of so many columns: cut with a sign, filled with blanks; at the right if `width` is below 0. */

@@ -362,7 +362,7 @@ static void read_length(struct json_reader *r, void *at)
     *(uint64_t *)at = count;
 }
 
-/* ---- what is spoken ---- */
+/* ---- protocols ---- */
 
 static void words_add(struct state_words *words, const char *word, uint64_t count)
 {

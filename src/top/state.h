@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_STATE_H
 #define BECALM_TOP_STATE_H
 
-/* What a gateway says of itself: /api/state and /api/decisions, as docs/admin.md has them. Names that are not known are
- * passed over, since newer gateways may have more. */
+/* The state of a gateway, read from /api/state and /api/decisions, as docs/admin.md describes them. Unknown names are
+ * skipped, because newer gateways may have more. */
 
 #include <becalm/ns.h>
 #include <becalm/reason.h>
@@ -29,8 +29,8 @@ enum state_count {
     STATE_FAILED,        /* calls that did not; refused ones are among them */
     STATE_RETRIES,
     STATE_HEDGES,
-    STATE_CLIENTS,                                     /* requests by what is spoken: STATE_PROTOCOLS of them */
-    STATE_HOSTS = STATE_CLIENTS + STATE_PROTOCOLS,     /* attempts, likewise */
+    STATE_CLIENTS,                                     /* requests by protocol: STATE_PROTOCOLS counts */
+    STATE_HOSTS = STATE_CLIENTS + STATE_PROTOCOLS,     /* attempts by protocol */
     STATE_REFUSED = STATE_HOSTS + STATE_PROTOCOLS,     /* calls for which nothing was sent */
     STATE_NOT_RETRIED = STATE_REFUSED + STATE_REASONS, /* retries that were due and not made */
     STATE_COUNTS = STATE_NOT_RETRIED + STATE_REASONS
@@ -61,7 +61,7 @@ struct state_gate {
     uint64_t waiting;
     uint64_t shed_share; /* ppm */
     bool overloaded;
-    bool shared; /* it is the service's own, and counted there */
+    bool shared; /* the limit is that of the service, and is counted there */
 };
 
 struct state_latency {
@@ -86,7 +86,7 @@ struct state_host {
     uint64_t in_flight;
     bool usable;
     bool ejected;
-    bool unhealthy;       /* it fails its health checks */
+    bool unhealthy;       /* the host fails its health checks */
     uint64_t ejected_for; /* microseconds */
     uint64_t times_ejected;
     uint64_t quiet;    /* microseconds */
@@ -143,7 +143,7 @@ struct state {
     uint32_t service_count;
 };
 
-/* NULL: it is no such page, or there is no memory. Free it with state_free(). */
+/* NULL: the text is not this page, or memory ran out. Free the result with state_free(). */
 struct state *state_read(const char *text, size_t length);
 void state_free(struct state *);
 
@@ -164,7 +164,7 @@ struct state_decision {
 
 #define STATE_DECISIONS_MAX 50u
 
-/* Returns how many of /api/decisions were read, at most STATE_DECISIONS_MAX; -1: it is no such page. */
+/* Returns how many of /api/decisions were read, at most STATE_DECISIONS_MAX; -1: the text is not this page. */
 int state_read_decisions(const char *text, size_t length, struct state_decision *);
 
 #endif

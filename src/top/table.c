@@ -23,9 +23,9 @@ enum trouble table_worst(const struct table_row *row)
     return (enum trouble)trouble;
 }
 
-/* ---- what was there before ---- */
+/* ---- the previous state ---- */
 
-/* It nearly always stands where it stood. */
+/* A service nearly always has the same index as before. */
 static const struct state_service *find_service(const struct state *state, const char *name, size_t hint)
 {
     if (hint < state->service_count && strcmp(state->service[hint].name, name) == 0) {
@@ -70,7 +70,7 @@ uint64_t table_unrouted(const struct table *table)
     return now > before ? per_second(now - before, table_window(table)) : 0;
 }
 
-/* Adds what an endpoint's counts grew by between two states, of which `from` may not have it. */
+/* Adds the growth of an endpoint's counts between two states; `from` may not have the endpoint. */
 static void add_growth(const struct state *from, const struct state *to, size_t service, size_t endpoint,
                        uint64_t grown[STATE_COUNTS])
 {

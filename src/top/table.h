@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_TABLE_H
 #define BECALM_TOP_TABLE_H
 
-/* A row per service, worst trouble first: what its counts grew by in the last seconds, and how that went on. Made from
- * the states as they come in. */
+/* A row per service, worst trouble first: the growth of its counts in the last seconds, and the trend. Made from each
+ * state that comes in. */
 
 #include "trouble.h"
 
@@ -48,7 +48,7 @@ struct table {
  * restarted since say nothing about this one, and are dropped. */
 bool table_add(struct table *, struct state *);
 
-/* Rates begin anew with the next state: after a pause, say. What is shown until then, and the trends, stay. */
+/* Rates begin anew with the next state: after a pause, say. The present figures and trends stay until then. */
 void table_break(struct table *);
 void table_free(struct table *);
 

@@ -2,8 +2,8 @@
 #ifndef BECALM_TOP_TROUBLE_H
 #define BECALM_TOP_TROUBLE_H
 
-/* What is wrong with a service, in two words. The thresholds are those of the alerts (docs/alerts.md), over a shorter
- * time; worst first. The page has the same table: dashboard/trouble.js. */
+/* The problem of a service, in two words. The thresholds are those of the alerts (docs/alerts.md), over a shorter time;
+ * worst first. The page has the same table: dashboard/trouble.js. */
 
 #include "state.h"
 
@@ -33,7 +33,7 @@ const char *trouble_sentence(enum trouble);
 enum trouble_weight trouble_weight(enum trouble);
 const char *trouble_weight_word(enum trouble_weight); /* "critical" */
 
-/* All that is wrong, bit n for trouble n. `rate` is what the counts of state.h grew by lately, in whatever unit. */
+/* All problems of a service, bit n for trouble n. `rate` is the recent growth of the counts of state.h, in any unit. */
 uint32_t trouble_find(const struct state_service *, const uint64_t rate[STATE_COUNTS]);
 
 #endif

@@ -64,14 +64,14 @@ const struct table_row *view_chosen(const struct view *view)
     return is_gone ? NULL : row;
 }
 
-/* At the top of the list nothing is chosen, so that the cursor stays on whatever is worst. */
+/* At the top of the list no service is chosen, so that the cursor stays on the worst one. */
 static void choose(struct view *view, uint32_t index)
 {
     const struct table_row *row = index == 0 ? NULL : row_at(view, index);
     memcpy(view->chosen, row == NULL ? "" : row->name, row == NULL ? 1 : sizeof view->chosen);
 }
 
-/* ---- what the pages share ---- */
+/* ---- common parts of the pages ---- */
 
 const char *view_sign(enum trouble_weight weight)
 {
@@ -173,7 +173,7 @@ static void draw_status(const struct view *view, struct screen *s)
     if (view->paused) {
         screen_put(s, SCREEN_WARN, "PAUSED (p goes on)  ");
     }
-    if (view->why[0] != '\0') { /* what the gateway said last of itself is no longer so */
+    if (view->why[0] != '\0') { /* the gateway does not answer, so its last state may be outdated */
         draw_away(view, s);
         screen_line(s);
         return;

@@ -2,7 +2,7 @@
 #ifndef BECALM_TOP_VIEW_H
 #define BECALM_TOP_VIEW_H
 
-/* What is on the screen and what keys do to it: the list of services, one service, or help. */
+/* The contents of the screen, and the effect of keys: the list of services, one service, or help. */
 
 #include "keys.h"
 #include "screen.h"
@@ -31,10 +31,10 @@ struct view {
 
     char why[VIEW_WHY_MAX]; /* why the gateway does not answer; "": it does */
     becalm_ns again;        /* in how long it is asked again */
-    becalm_ns age;          /* of what is shown */
+    becalm_ns age;          /* of the state on the screen */
 };
 
-/* What the loop is to do about a key. */
+/* The loop's reaction to a key. */
 enum view_wish { VIEW_STAY, VIEW_QUIT, VIEW_ASK };
 
 void view_free(struct view *);

@@ -5,8 +5,8 @@
 
 #define PANEL_HEIGHT 17u /* lower screens have the list alone */
 
-/* What a row shows, and from which width on: in a narrow terminal less is shown rather than parts of it. The name comes
- * first and takes what is left, up to a bound; the trend takes the rest. */
+/* The columns of a row, and the width from which each is shown: a narrow terminal shows fewer columns instead of cut
+ * ones. The name comes first and takes the remaining width, up to a bound; the trend takes the rest. */
 struct column {
     const char *title;
     int width;

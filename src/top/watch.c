@@ -60,7 +60,7 @@ static void rest(struct live *live, becalm_ns now, becalm_ns wait)
     live->ask_at = becalm_ns_after(now, wait);
 }
 
-/* A gateway that is away is not hammered by everybody who watches it. */
+/* Backs off, so that viewers do not hammer a gateway that does not answer. */
 static void note_away(struct live *live, becalm_ns now, const char *why)
 {
     struct becalm_backoff_policy policy;
@@ -218,7 +218,7 @@ static void draw(struct live *live, becalm_ns now)
 
 static int wait_ms(const struct live *live, becalm_ns now)
 {
-    becalm_ns until = becalm_ns_after(now, BECALM_S); /* the countdown, and the age of what is shown */
+    becalm_ns until = becalm_ns_after(now, BECALM_S); /* redraws the countdown, and the age of the state */
     if (live->asking == ASKING_NOTHING && !live->view.paused && live->ask_at < until) {
         until = live->ask_at;
     }

@@ -15,8 +15,8 @@ struct watch {
     struct screen look;
 };
 
-/* On the terminal, until somebody ends it. Returns 0, or the number of the signal that did it; -1: this is no terminal;
- * -2: no memory. */
+/* Runs on the terminal until the user or a signal ends it. Returns 0, or the number of the signal; -1: this is no
+ * terminal; -2: out of memory. */
 int watch_live(const struct watch *);
 
 /* Two questions, an interval apart, so that there are rates; the view is then to be drawn. False: why not. The view

@@ -54,7 +54,7 @@ ssize_t wire_send(struct wire *wire, struct iovec *part, int count)
     return wire->tls == NULL ? wire_send_plain(wire, part, count) : wire__tls_send(wire, part, count);
 }
 
-/* Sends what waits. */
+/* Sends the waiting bytes. */
 ssize_t wire_flush_plain(struct wire *wire)
 {
     struct bytes *out = &wire->out;

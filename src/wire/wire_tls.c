@@ -16,7 +16,8 @@
 #define SHORT       (4u * 1024)  /* the first records of an answer, which can be opened as soon as they have come */
 #define SHORT_UNTIL (64u * 1024) /* then they are long */
 #define HELD_MAX    (64u * 1024) /* of TLS's own messages to a peer that does not read */
-#define TALK_MAX    32u /* records in a row that are nothing but TLS: new keys, tickets. They cost us, not the peer */
+#define TALK_MAX    32u /* records in a row without data: new keys, tickets. They cost us CPU time and the peer nothing \
+                         */
 
 enum tls_state {
     TLS_SHAKING,
@@ -47,7 +48,7 @@ struct wire_tls {
     bool own;    /* `at` points into `in` */
     bool heard;  /* a first byte has come */
     bool spoke;  /* the peer has sent something for us */
-    bool quiet;  /* it is broken off, so no goodbye */
+    bool quiet;  /* the connection is aborted, so no close_notify is sent */
     bool lost;   /* the handshake ended with the connection */
 };
 
@@ -74,13 +75,13 @@ static void spill(struct wire_tls *tls)
     }
     size_t left = length - (size_t)sent;
     if (left > 0 && (bytes_left(&tls->held) + left > HELD_MAX && !tls->writes)) {
-        tls->sent = WIRE_BROKEN; /* it asks and asks, and reads no answer */
+        tls->sent = WIRE_BROKEN; /* the peer keeps asking, and reads no answer */
     } else if (left > 0 && !bytes_add(rest, room->out + sent, left)) {
         tls->sent = WIRE_FULL;
     }
 }
 
-/* OpenSSL reads and writes through this. It accepts all writes, so that OpenSSL never has to repeat one. */
+/* OpenSSL reads and writes through this. This BIO accepts all writes, so that OpenSSL never has to repeat one. */
 
 static int bio_write(BIO *bio, const char *bytes, int length)
 {
@@ -538,7 +539,7 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
             return fail(tls);
         }
         if (tls->at != from && tls->at < tls->end) {
-            continue; /* it stops behind each record that is not for us */
+            continue; /* OpenSSL returns after each record without application data */
         }
         result = wire_readable(tls->wire) ? receive(tls, size) : WIRE_LATER;
         if (result == WIRE_BROKEN) {

@@ -43,7 +43,7 @@ bool wire_tls_connect(struct wire *, struct wire_host *, enum wire_offer, struct
 enum wire_shake {
     WIRE_SHAKEN,
     WIRE_SHAKING,
-    WIRE_UNSHAKEN, /* one side has refused the other */
+    WIRE_UNSHAKEN, /* the handshake failed: one side refused */
     WIRE_LOST      /* the connection broke without an alert */
 };
 enum wire_shake wire_shake(struct wire *);

@@ -46,7 +46,7 @@ def test_import_aws__one_profile_becomes_the_policy(becalm):
 
 
 @pytest.mark.parametrize(
-    "text, warning", [("retry_mode = standard", "(500) is retried once per call"), ("max_attempts = 2", "what legacy means differs from SDK to SDK")]
+    "text, warning", [("retry_mode = standard", "(500) is retried once per call"), ("max_attempts = 2", "legacy differs from SDK to SDK")]
 )
 def test_import_aws__what_would_differ_is_a_warning_and_strict_fails(becalm, text, warning):
     assert warning in called(becalm, f"[default]\n{text}\n", "--strict", code=1).stderr

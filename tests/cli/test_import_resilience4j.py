@@ -127,7 +127,7 @@ def test_import_resilience4j__bulkheads_are_fixed_limits(imported, text, limit, 
     "text, warning",
     [
         ("resilience4j.ratelimiter.instances.a: {limitForPeriod: 5}", "calls in progress are limited, not calls a second"),
-        ("resilience4j.retry.instances.a: {retryExceptions: [com.shop.OutOfStock]}", "what it means on the wire is not known"),
+        ("resilience4j.retry.instances.a: {retryExceptions: [com.shop.OutOfStock]}", "its meaning on the wire is not known"),
         ("resilience4j.retry.instances.a: {maxAttempts: '${TIMES}'}", "it is a variable without a value"),
     ],
 )

@@ -59,7 +59,7 @@ def test_what_is_wrong_is_said(fault):
     assert "a service and a fault" in fault("inject", "a", "--for", "1s", code=2)
     assert "no fault" in fault("inject", "a", "x" * 40, "--for", "1s", code=2)
     assert "400: " in fault("inject", "a", "capacity=0.5", "--for", "1s", code=1)
-    assert "404: The policy has no such service" in fault("inject", "b", "dead", "--for", "1s", code=1)
+    assert "404: The policy has no service or endpoint of this name" in fault("inject", "b", "dead", "--for", "1s", code=1)
     assert "404: No fault of that name" in fault("clear", "nobody", code=1)
     assert "asks for a token; write --token-file" in fault("list", token=False, code=1)
     assert 'a fault has no key "explode"; becalm-fault(1) lists the keys' in fault("inject", "a", "explode=1", "--for", "1m", code=1)

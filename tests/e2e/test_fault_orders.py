@@ -64,8 +64,8 @@ def test_who_may_order_and_what_is_refused(pair, token):
     assert admin(gateway, "PUT", body=good).get("allow") == "GET, HEAD, POST, DELETE"
     for body, status, word in (
         ({"service": "a", "dead": True}, 400, b"there is no fault without an end"),
-        ({**good, "service": "b"}, 404, b"no such service"),
-        ({**good, "endpoint": "pay"}, 404, b"no such service or endpoint"),
+        ({**good, "service": "b"}, 404, b"no service or endpoint of this name"),
+        ({**good, "endpoint": "pay"}, 404, b"no service or endpoint of this name"),
         ({**good, "capacity": 0.5}, 400, b"one thing"),
     ):
         answer = admin(gateway, "POST", body=body)

@@ -357,7 +357,7 @@ static void test_exchange__an_enforced_key_is_held_when_nobody_knows_what_became
                      "[ 10ms] host a1 goes\n"
                      "[ 10ms] client 1 hears 502 and 169 bytes\n"
                      "[110ms] client 2 says POST /charge and 2 bytes\n"
-                     "[110ms] client 2 hears 409 and 304 bytes\n");
+                     "[110ms] client 2 hears 409 and 296 bytes\n");
 }
 
 static void test_exchange__an_error_of_an_enforced_key_is_replayed_and_not_retried(void **state)

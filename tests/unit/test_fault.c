@@ -41,7 +41,7 @@ static void test_fault__an_order_names_a_service_an_end_and_one_thing(void **sta
     check_refused("[]", "");
     check_refused("{service: a, for: 1s}", "does one thing");
     check_refused("{service: a, for: 1s, errors: 10%, dead: true}", "does one thing");
-    check_refused("{for: 1s, errors: 10%}", "whom does it hit");
+    check_refused("{for: 1s, errors: 10%}", "which service does it hit");
     check_refused("{service: a, errors: 10%}", "how long does it last");
     check_refused("{service: a, errors: 10%, for: 2h}", "for");
     check_refused("{service: a, errors: 10%, for: 0s}", "for");

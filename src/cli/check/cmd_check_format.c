@@ -24,7 +24,7 @@ static const char *file_name(const char *word)
     return strcmp(word, "-") == 0 ? "<stdin>" : word;
 }
 
-/* "what is wrong; what would be right" */
+/* "problem; correction" */
 static void sentence(const struct lint_finding *f, char *text, size_t size)
 {
     (void)snprintf(text, size, "%s%s%s", f->message, f->remedy[0] == '\0' ? "" : "; ", f->remedy);

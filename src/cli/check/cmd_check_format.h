@@ -12,7 +12,7 @@ enum check_format { CHECK_TEXT, CHECK_JSON, CHECK_GITHUB, CHECK_SARIF, CHECK_JUN
 /* "text json github sarif junit" */
 #define CHECK_FORMAT_WORDS "text json github sarif junit"
 
-/* CHECK_FORMATS: there is no such format. */
+/* CHECK_FORMATS: no format has this name. */
 enum check_format check_format_named(const char *word);
 
 /* Prints the findings that are not silenced. `files` are those that were asked for, "-" for standard input. `strict`:

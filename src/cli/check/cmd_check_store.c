@@ -46,8 +46,8 @@ static void eviction_tell(const struct visit *v, const struct redis_probe *probe
 {
     if (probe->evicts[0] != 0) {
         becalm_diag_add(v->diags, BECALM_WARNING, becalm_config_name(v->config), v->at.line, v->at.column, "store",
-                        "the store %s forgets idempotency keys when its memory is full (maxmemory-policy %s), and what "
-                        "they stand for is executed again; write CONFIG SET maxmemory-policy noeviction",
+                        "the store %s forgets idempotency keys when its memory is full (maxmemory-policy %s), and "
+                        "their requests can be executed again; write CONFIG SET maxmemory-policy noeviction",
                         probe->host, probe->evicts);
     }
 }
@@ -108,7 +108,7 @@ int check_store(const struct becalm_config *config, struct becalm_diags *diags)
                       .at = {.line = store->line > 0 ? store->line : 1, .column = store->line > 0 ? store->column : 1}};
     int rc = secrets_check(config, diags);
     if (rc == BECALM_EINVAL) {
-        return 0; /* the diagnostics say what is wrong */
+        return 0; /* the diagnostics have the error */
     }
     if (rc == 0 && store->redis != NULL) {
         seen[count++] = store->redis;

@@ -6,7 +6,8 @@
 
 #include <becalm/config.h>
 
-/* Adds an error for each that does not let us do what we must, and a note for each that does. 0, or BECALM_ENOMEM. */
+/* Adds an error for each store that refuses a command that we need, and a note for each store that works. 0, or
+ * BECALM_ENOMEM. */
 int check_store(const struct becalm_config *, struct becalm_diags *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm doctor: looks at the machine, the policy and the gateway that runs, and says what to do. */
+/* becalm doctor: checks the machine, the policy and the running gateway, and gives remedies. */
 #include "doctor.h"
 
 #include "cli/check/cmd_check_store.h"
@@ -133,7 +133,7 @@ static void write_all(const struct doctor *d)
 
 /* ---- the policy ---- */
 
-/* A diagnostic says what is wrong, and after a semicolon what would be right, or `otherwise` does. */
+/* A diagnostic has the problem, and after a semicolon the correction; if it has none, `otherwise` is the correction. */
 static void diags_tell(struct doctor *d, const char *topic, const struct becalm_diags *diags, const char *otherwise)
 {
     for (uint32_t i = 0; i < diags->count; i++) {
@@ -175,7 +175,7 @@ static int policy_lint(struct doctor *d)
     return rc;
 }
 
-/* Loads it with its certificates, and looks at it. 0, or BECALM_ENOMEM; what is wrong with the file is told. */
+/* Loads the policy with its certificates, and checks it. 0, or BECALM_ENOMEM; errors in the file are reported. */
 static int policy_load(struct doctor *d, const struct cli_command *command, const struct cli_args *args,
                        struct becalm_config **config, struct becalm_diags *diags)
 {

@@ -2,7 +2,7 @@
 #ifndef BECALM_CLI_DOCTOR_DOCTOR_H
 #define BECALM_CLI_DOCTOR_DOCTOR_H
 
-/* The parts of `becalm doctor`: each looks at one thing, says how it is, and what to do about it. */
+/* The parts of `becalm doctor`: each checks one subject, and reports its state and a remedy. */
 
 #include "cli/cli.h"
 
@@ -10,7 +10,7 @@
 
 enum doctor_grade { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAULT };
 
-/* One line: what was looked at, how it is, and what to do; `remedy` is empty where there is nothing to do. */
+/* One line: the subject, its state, and the remedy, which is empty if there is nothing to do. */
 struct doctor_line {
     enum doctor_grade grade;
     const char *topic; /* a constant */
@@ -29,7 +29,7 @@ struct doctor {
     bool no_memory;
 };
 
-/* Adds a line; what to do stands behind the first "; do: " of the text. printf-like. */
+/* Adds a line; the remedy follows the first "; do: " of the text. printf-like. */
 void doctor_say(struct doctor *, enum doctor_grade, const char *topic, const char *format, ...) CLI_PRINTF(4, 5);
 
 /* doctor_machine.c: descriptors, CPUs, memory, clock, kernel. */

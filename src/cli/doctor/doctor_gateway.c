@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gateway that runs, by what its admin address says. */
+/* Checks the running gateway through its admin address. */
 #define _GNU_SOURCE /* strptime, timegm */
 #include "doctor.h"
 
@@ -22,7 +22,7 @@ static void versions(struct doctor *d, const struct state *state)
 {
     if (strcmp(state->version, BECALM_VERSION) != 0) {
         doctor_say(d, DOCTOR_WARNING, TOPIC,
-                   "it is version %s, and this program is %s; do: restart it, so that it runs what is installed",
+                   "it is version %s, and this program is %s; do: restart it, so that it runs the installed version",
                    state->version, BECALM_VERSION);
     }
 }
@@ -44,7 +44,7 @@ static void clocks(struct doctor *d, const struct state *state)
 
 static void services(struct doctor *d, const struct state *state)
 {
-    static const uint64_t no_rates[STATE_COUNTS]; /* one look has no rates: breakers and hosts are what there is */
+    static const uint64_t no_rates[STATE_COUNTS]; /* a single state has no rates: only breakers and hosts are checked */
     char named[400] = "";
     uint32_t count = 0;
     for (uint32_t i = 0; i < state->service_count; i++) {

@@ -16,7 +16,7 @@
 
 #define LISTENING 0x0a /* TCP_LISTEN, as /proc/net/tcp has it */
 
-/* ---- who has it ---- */
+/* ---- the process that has a port ---- */
 
 /* A process that listens. */
 struct owner {
@@ -77,7 +77,7 @@ static void name_read(struct owner *owner)
     if (file != NULL) {
         fclose(file);
     }
-    for (char *at = owner->name; *at != '\0'; at++) { /* a program calls itself what it likes */
+    for (char *at = owner->name; *at != '\0'; at++) { /* a program may give itself any name */
         *at = *at == '\n' ? '\0' : (unsigned char)*at < ' ' ? '?' : *at;
         if (*at == '\0') {
             break;
@@ -207,7 +207,7 @@ static void try_address(struct doctor *d, const char *key, const char *text)
     case ADDRESS_LOCAL:
         try_path(d, key, text, &address);
         break;
-    case ADDRESS_NAME: /* nobody listens on a name */
+    case ADDRESS_NAME: /* a listener's address is never a name */
         break;
     }
 }

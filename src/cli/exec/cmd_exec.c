@@ -187,8 +187,8 @@ static int read_show(enum output_show *show, const struct cli_command *command, 
     return text == NULL ? 0 : cli_usage(command, "--output: '%s' is none of all, once and last", text);
 }
 
-/* Whoever is told to end has things to finish, and whoever told it may have more patience than our 5s: only who asks
- * for it is killed then. */
+/* A command that gets SIGTERM may have work to finish, and the sender of the signal may be willing to wait for longer
+ * than our 5s. So SIGKILL follows only if --kill-after was given. */
 static int read_kill_after(struct exec_options *options, const struct cli_command *command, const struct cli_args *args)
 {
     const char *text = cli_value(command, args, "kill-after");
@@ -370,7 +370,7 @@ static const struct cli_option options_table[] = {
     {.name = "retry-on", .argument = "CODES", .help = "retry only these exit codes: 1,75,128-255"},
     {.name = "success-on", .argument = "CODES", .help = "these exit codes are success; 0"},
     {.name = "retry-if", .argument = "REGEX", .help = "retry a failure if a line of its output matches"},
-    {.name = "fail-if", .argument = "REGEX", .help = "output that matches is a failure, whatever the exit code"},
+    {.name = "fail-if", .argument = "REGEX", .help = "output that matches is a failure with any exit code"},
     {.name = "stop-if", .argument = "REGEX", .help = "output that matches is never retried"},
     {.name = "budget",
      .letter = 'b',

@@ -2,7 +2,7 @@
 #ifndef BECALM_CLI_EXEC_CMD_EXEC_H
 #define BECALM_CLI_EXEC_CMD_EXEC_H
 
-/* The parts of `becalm exec`: from options to a policy, and what is said about a run. */
+/* The parts of `becalm exec`: from options to a policy, and the messages about a run. */
 
 #include "cli/cli.h"
 #include "exec/exec.h"
@@ -17,7 +17,7 @@ struct exec_delays {
     uint32_t next;
 };
 
-/* What the options and the policy file say. */
+/* The rules from the options and the policy file. */
 struct exec_rules {
     struct becalm_config *config;
     struct becalm_policy policy;
@@ -33,11 +33,11 @@ struct exec_rules {
     const char *lease_endpoint;
 };
 
-/* 0, or an exit code after saying what is wrong. `rules` must not move afterwards. */
+/* 0, or an exit code after printing the error. `rules` must not move afterwards. */
 int exec_rules_load(struct exec_rules *, const struct cli_command *, const struct cli_args *);
 void exec_rules_free(struct exec_rules *);
 
-/* What is said about a run: lines on stderr, and a report in JSON. */
+/* The messages about a run: lines on stderr, and a report in JSON. */
 struct exec_voice {
     const char *name; /* of the command, in lines */
     bool earned;      /* successful runs pay for its retries */
@@ -52,7 +52,7 @@ void exec_say_end(const struct exec_voice *, const struct exec_report *);
 void exec_write_textfile(FILE *, const struct exec_voice *, const struct exec_report *, uint64_t wall);
 void exec_write_json(FILE *, const struct exec_voice *, const struct exec_report *);
 
-/* Prints what is shared in the directory that was named, or NULL: in the default one. Returns the exit code. */
+/* Prints the shared objects of this directory; NULL: the default one. Returns the exit code. */
 int exec_list(const char *named, bool as_json);
 
 #endif

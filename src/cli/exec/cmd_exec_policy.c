@@ -59,8 +59,8 @@ static bool is_list(const char *text)
     return text != NULL && strchr(text, ',') != NULL;
 }
 
-/* A delay beyond the built-in cap, or a cap below the built-in delay, would be refused, and nobody who types one of
- * them means that: the other follows. */
+/* A delay above the built-in cap, or a cap below the built-in delay, would be refused. A user who gives only one of the
+ * two does not want that, so the other one is set to match. */
 static void sets_add_wait(struct sets *sets, const struct cli_command *command, const struct cli_args *args)
 {
     struct becalm_policy built_in;
@@ -80,7 +80,7 @@ static void sets_fill(struct sets *sets, const struct cli_command *command, cons
 {
     bool file = cli_has(command, args, "policy");
     sets->list[0] = NULL;
-    sets_add(sets, "", "role", "sidecar"); /* a caller, whatever else the file is for */
+    sets_add(sets, "", "role", "sidecar"); /* exec is always a caller, also with a gateway's file */
     if (!file) {
         sets_add(sets, sets->prefix, "deadline", "none");
         sets_add_wait(sets, command, args);
@@ -103,7 +103,7 @@ static void sets_fill(struct sets *sets, const struct cli_command *command, cons
 
 /* ---- loading ---- */
 
-/* An error of an option begins with the key that it stands for; people want to read what they typed. */
+/* An error about an option begins with its policy key; the message must name the option that the user typed. */
 static void print_option_diag(const struct cli_command *command, const struct cli_args *args, const char *message)
 {
     for (size_t i = 0; i < sizeof shorthands / sizeof shorthands[0]; i++) {
@@ -163,7 +163,7 @@ static const struct becalm_endpoint *endpoint_find(const struct becalm_service *
 }
 
 /* "payment" or "payment/charge". Either name may have slashes of its own: a service of the whole name is found first,
- * then the shortest one that has such an endpoint. */
+ * then the shortest service name that has an endpoint of the remaining name. */
 static const struct becalm_rules *rules_find(const struct becalm_config *config, const char *target,
                                              const struct becalm_service **service,
                                              const struct becalm_endpoint **endpoint)
@@ -210,7 +210,7 @@ static int prefix_find(char *prefix, size_t size, const struct cli_command *comm
     return rc;
 }
 
-/* ---- what the engine alone can't say ---- */
+/* ---- settings that only exec has ---- */
 
 static becalm_ns delays_next(becalm_ns delay, uint64_t random, void *data)
 {
@@ -267,8 +267,8 @@ static int policy_finish(struct exec_rules *rules, const struct cli_command *com
     return 0;
 }
 
-/* A command is not a request: what nobody has written does not bound it, and it is not run a second time beside itself.
- * One that hangs until the deadline of the call took too long all the same, and its breaker must hear of it. */
+/* A command is not a request: no built-in timeout bounds it, and it is never run twice at once. A command that hangs
+ * until the deadline of the call took too long all the same, and the breaker must count that. */
 static void command_times(struct exec_rules *rules, const struct becalm_rules *from)
 {
     struct becalm_policy *policy = &rules->policy;
@@ -315,7 +315,8 @@ static uint32_t place_hash(const char *fleet, const char *url)
     return hash;
 }
 
-/* Of which budget of the store this machine has a part: whose it is follows `budget.level`. 0, or an exit code. */
+/* Chooses the shared budget from which this machine leases: that of the service or the endpoint, by `budget.level`. 0,
+ * or an exit code. */
 static int lease_set(struct exec_rules *rules, const struct becalm_rules *from, const struct becalm_service *service,
                      const struct becalm_endpoint *endpoint, const struct cli_command *command)
 {
@@ -363,7 +364,7 @@ static bool is_max_below_delay(const struct cli_command *command, const struct c
            value_duration(max_text, &max) && max < delay;
 }
 
-/* A list says all there is to say about waits; whatever else was asked for would be ignored. */
+/* A list of delays sets all waits: any other option about waits would be ignored, so it is refused. */
 static int list_alone(const struct cli_command *command, const struct cli_args *args)
 {
     static const char *const others[] = {"max-delay", "growth", "multiplier", "jitter"};
@@ -375,7 +376,7 @@ static int list_alone(const struct cli_command *command, const struct cli_args *
     return 0;
 }
 
-/* What has no name is shared with nobody and not used at all, so its numbers would be ignored. */
+/* A budget or breaker without a name is not shared and not used at all, so its numbers would be ignored. */
 static int set_agrees(const char *set, const struct cli_command *command, const struct cli_args *args)
 {
     static const char *const parts[] = {"budget", "breaker"};
@@ -441,7 +442,7 @@ int exec_rules_load(struct exec_rules *rules, const struct cli_command *command,
         goto out;
     }
     const struct becalm_rules *from = rules_find(rules->config, target, &service, &endpoint);
-    BECALM_ASSERT(from != NULL); /* it was there a moment ago, or is ours */
+    BECALM_ASSERT(from != NULL); /* the rules were found a moment ago, or are the built-in ones */
     becalm_rules_policy(rules->config, from, &rules->policy);
     command_times(rules, from);
     rules->retries_timeouts = (rules->policy.retry_on & BECALM_OUTCOME_BIT(BECALM_OUTCOME_TIMED_OUT)) != 0;

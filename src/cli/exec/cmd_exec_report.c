@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `becalm exec` says: a line per retry, one at a bad end, and a report in JSON. */
+/* The messages of `becalm exec`: a line per retry, one at a bad end, and a report in JSON. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_exec.h"
 
@@ -26,7 +26,7 @@ static void how_it_ended(char *text, size_t size, const struct exec_end *end)
     }
 }
 
-/* "in 1.97s": three digits or so are enough for who reads along. */
+/* "in 1.97s": about three digits are enough for a reader. */
 static void when(char *text, size_t size, becalm_ns wait)
 {
     becalm_ns step = wait < BECALM_S ? BECALM_MS : wait < 10 * BECALM_S ? 10 * BECALM_MS : 100 * BECALM_MS;
@@ -56,7 +56,7 @@ void exec_say_lost(const struct shared *shared, void *data)
     (void)cli_fail(&cmd_exec, "%s: %s: %s; there are no more retries", voice->name, shared->path, shared->lost);
 }
 
-/* The engine's sentences are about requests; where that would puzzle who runs a command, it is said in other words. */
+/* The engine's sentences are about requests; sentences that would puzzle the user of a command are replaced. */
 static const char *sentence_of(enum becalm_reason reason)
 {
     static const struct {
@@ -75,14 +75,14 @@ static const char *sentence_of(enum becalm_reason reason)
     return becalm_reason_sentence(reason);
 }
 
-/* One that ran to its end can have said why it failed. One that was stopped, not found or not run can't, and cron(8)
- * would tell nobody. */
+/* A command that ran to its end can have printed why it failed. A command that was stopped, not found or not run can't,
+ * and cron(8) would then send no mail. */
 static bool speaks_for_itself(const struct exec_end *end)
 {
     return end->code >= 0 && end->start_error == 0 && !end->timed_out;
 }
 
-/* What most often is behind such an end, for who meets it for the first time; empty: nothing to add. */
+/* The most frequent cause of this end, for a user who sees it for the first time; empty: no hint. */
 static const char *hint_of(const struct exec_voice *voice, const struct exec_report *report)
 {
     if (report->last.start_error == ENOENT && strpbrk(voice->name, " |&;<>$`*") != NULL) {
@@ -172,7 +172,7 @@ void exec_write_json(FILE *out, const struct exec_voice *voice, const struct exe
 
 /* ---- Prometheus ---- */
 
-/* A label's value in quotes. What is no printable ASCII and may be no UTF-8 becomes a question mark. */
+/* A label's value in quotes. Bytes that are no printable ASCII become question marks, because they may be no UTF-8. */
 static void write_label(FILE *out, const char *text)
 {
     (void)fputc('"', out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `becalm exec --list-budgets`: what the processes of this machine share, and how much is left of it. */
+/* `becalm exec --list-budgets`: the budgets, breakers and leases that processes of this machine share, and how much is
+ * left. */
 #define _GNU_SOURCE
 #include "cmd_exec.h"
 
@@ -20,7 +21,7 @@ struct listed {
     char name[SHARED_NAME_MAX + 1];
     const char *kind;
     struct shared shared;
-    char why[TEXT_BYTES]; /* it can't be used, or would begin anew; empty: it can */
+    char why[TEXT_BYTES]; /* why the file can't be used, or would be made anew; empty: it can be used */
 };
 
 static int is_listed(const struct dirent *entry)

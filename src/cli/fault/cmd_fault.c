@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm fault: what shall go wrong at a gateway, for game days. */
+/* becalm fault: injects faults into a gateway, for game days. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_fault.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who is told ---- */
+/* ---- the gateway ---- */
 
 bool fault_desk_open(struct fault_desk *desk, const struct cli_command *self, const struct cli_args *args, int *code)
 {
@@ -28,7 +28,7 @@ bool fault_desk_open(struct fault_desk *desk, const struct cli_command *self, co
     return desk->link != NULL;
 }
 
-/* What a problem document says. */
+/* Reads the detail of a problem document. */
 static void problem_read(const char *text, size_t length, char *detail, size_t size)
 {
     struct json_reader r;
@@ -71,7 +71,7 @@ int fault_desk_order(struct fault_desk *desk, const char *method, const char *na
                     detail[0] == '\0' ? "is this the admin address of a gateway?" : detail);
 }
 
-/* ---- what is in force, for people ---- */
+/* ---- the faults in force, as text ---- */
 
 struct told {
     char name[40];
@@ -306,7 +306,7 @@ static const struct cli_option clear_options[] = {
 static const struct cli_option play_options[] = {
     {.name = "service",
      .argument = "FROM=TO",
-     .help = "what the gateway calls a service of the scenario; may be repeated",
+     .help = "the gateway's name of a service of the scenario; may be repeated",
      .many = true},
     {.name = "policy",
      .argument = "FILE",
@@ -314,7 +314,7 @@ static const struct cli_option play_options[] = {
      .complete = CLI_FILE},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the scenario; may be repeated", .many = true},
     {.name = "cap", .argument = "N", .help = "each is over when it has hit so many: 100000"},
-    {.name = "skip", .help = "leave out what no gateway can do"},
+    {.name = "skip", .help = "leave out faults that no gateway can inject"},
     {.name = "json", .help = "every second as a JSON object on a line"},
     {.name = "dry-run", .help = "print the orders, and give none"},
     FAULT_DESK_OPTIONS,

@@ -2,7 +2,7 @@
 #ifndef BECALM_CLI_FAULT_CMD_FAULT_H
 #define BECALM_CLI_FAULT_CMD_FAULT_H
 
-/* What the commands of becalm fault share: the gateway that is told. */
+/* The common part of the commands of becalm fault: the gateway that gets the orders. */
 
 #include "cli/cli.h"
 

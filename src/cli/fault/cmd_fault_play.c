@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm fault play: the faults of a scenario, on a real gateway, with what the simulation says beside it. */
+/* becalm fault play: the faults of a scenario, on a real gateway, with the simulated curve beside the real one. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_fault.h"
 
@@ -29,7 +29,7 @@ struct player {
     struct scenario_file *file;
     const struct scenario *plan;
     struct becalm_config *config; /* --policy; NULL: our default */
-    const char *service;          /* whose curve it is, at the gateway */
+    const char *service;          /* the gateway's service whose curve is shown */
     uint32_t service_index;       /* and in the scenario */
     struct world_result result;
     struct measure measure;
@@ -38,9 +38,9 @@ struct player {
     bool simulated;
 };
 
-/* ---- what is played ---- */
+/* ---- the faults to play ---- */
 
-/* What the gateway calls the scenario's service: --service FROM=TO. */
+/* The gateway's name of the scenario's service: --service FROM=TO. */
 static const char *service_of(const struct player *p, const char *name)
 {
     const char *const *map = cli_values(p->self, p->args, "service");
@@ -212,7 +212,7 @@ static int simulate(struct player *p)
 
 /* ---- the curve ---- */
 
-/* What a second brought. */
+/* The counts of one second. */
 struct second {
     uint64_t number;
     uint64_t arrivals;
@@ -436,7 +436,7 @@ static int play(struct player *p, bool *ordered)
     return code;
 }
 
-/* What it has ordered ends with it, whatever has happened. */
+/* Ends all faults that this command has ordered, however it ends itself. */
 static void clear_own(struct player *p, const bool *ordered)
 {
     char name[FAULT_NAME_MAX];

@@ -246,19 +246,19 @@ static const struct cli_option budget_options[] = {
      .argument = "RATE",
      .help = "average on the wire at a peak of healthy traffic, retries included"},
     {.name = "retries-per-second", .argument = "RATE", .help = "the most of them in that time"},
-    {.name = "latency", .argument = "TIME", .help = "what a request takes on average"},
+    {.name = "latency", .argument = "TIME", .help = "average time of a request"},
     {.name = "instances", .argument = "N", .help = "how many processes send these requests (default 1)"},
     {.name = "prometheus", .argument = "URL", .help = "ask this server for both rates instead"},
     {.name = "service", .argument = "NAME", .help = "of one service only; the YAML is for it too"},
     {.name = "window", .argument = "TIME", .help = "how far back to look (default 1h)"},
-    {.name = "rate", .argument = "TIME", .help = "over what a rate is taken (default 1m)"},
+    {.name = "rate", .argument = "TIME", .help = "range of each rate (default 1m)"},
     {.name = "timeout", .argument = "TIME", .help = "how long to wait for an answer (default 10s)"},
     {.name = "json", .help = "print JSON"},
     {.name = NULL},
 };
 
 static const struct cli_option tune_options[] = {
-    {.name = "deadline", .argument = "TIME", .help = "what a caller waits for the whole call"},
+    {.name = "deadline", .argument = "TIME", .help = "time that a caller waits for the whole call"},
     {.name = "latency-p50", .argument = "TIME", .help = "half of the answers take at most this long"},
     {.name = "latency-p95", .argument = "TIME", .help = "95 of 100"},
     {.name = "latency-p99-5", .argument = "TIME", .help = "199 of 200"},

@@ -2,7 +2,8 @@
 #ifndef BECALM_CMD_PLAN_H
 #define BECALM_CMD_PLAN_H
 
-/* What the subcommands of `becalm plan` share: options as numbers, the figures of a Prometheus, notes and YAML. */
+/* The common parts of the subcommands of `becalm plan`: options as numbers, the figures of a Prometheus, notes and
+ * YAML. */
 
 #include "cli/cli.h"
 #include "cli/json.h"
@@ -15,12 +16,12 @@ int plan_run_budget(const struct cli_command *, const struct cli_args *);
 int plan_run_tune(const struct cli_command *, const struct cli_args *);
 int plan_run_contention(const struct cli_command *, const struct cli_args *);
 
-/* Reads options one after the other. The first that is wrong is reported and fixes `rc`; the ones after it are then
- * silent, so that a command asks for everything and looks at `rc` once. */
+/* Reads options one after the other. The first error is reported and sets `rc`; later errors are silent, so that a
+ * command reads all options and checks `rc` once. */
 struct plan_reader {
     const struct cli_command *command;
     const struct cli_args *args;
-    int rc; /* 0, or what to return */
+    int rc; /* 0, or the exit code */
 };
 
 bool plan_has(const struct plan_reader *, const char *option);
@@ -33,7 +34,7 @@ uint32_t plan_read_percent(struct plan_reader *, const char *option, uint32_t ot
 /* --prometheus, --service, --window, --rate and --timeout; options that only make sense with a URL need one. */
 void plan_read_prometheus(struct plan_reader *, struct prometheus *);
 
-/* Text that grows, for YAML and notes; what does not fit is cut. */
+/* Text that grows, for YAML and notes; text that does not fit is cut. */
 struct plan_text {
     char bytes[2048];
     size_t length;

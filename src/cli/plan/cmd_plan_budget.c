@@ -53,7 +53,7 @@ static void note_share(struct answer *answer)
     }
 }
 
-/* What an instance with few requests in flight needs, and what that does to the whole. */
+/* The minimum for an instance with few requests in flight, and its effect on the sum of all instances. */
 static void note_concurrency(struct answer *answer)
 {
     const struct plan_budget *budget = &answer->budget;

@@ -25,7 +25,7 @@ struct answer {
     struct plan_text yaml;
 };
 
-/* ---- what is known ---- */
+/* ---- the input ---- */
 
 static void read_options(struct plan_reader *reader, struct answer *answer)
 {
@@ -87,7 +87,7 @@ static bool read_file(const char *path, struct plan_latency *latency, char why[P
     return read;
 }
 
-/* The quantiles of what was measured. */
+/* The quantiles of the measured latencies. */
 static bool measure(struct answer *answer, char why[PLAN_WHY_MAX])
 {
     const struct plan_latency *latency = &answer->latency;
@@ -113,7 +113,7 @@ static bool measure(struct answer *answer, char why[PLAN_WHY_MAX])
     return true;
 }
 
-/* Fills the quantiles from whatever source was named. */
+/* Fills the quantiles from the source that was named. */
 static bool gather(struct answer *answer, const struct cli_args *args, char why[PLAN_WHY_MAX])
 {
     if (args->word_count > 0) {

@@ -26,7 +26,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Says what was found wrong with a file, or only strange; returns the exit code. */
+/* Prints the errors and warnings about a file; returns the exit code. */
 static int diags_tell(struct sim *s, int rc)
 {
     diags_sort(s->diags);
@@ -205,7 +205,7 @@ static int choices_named(struct sim *s, const char *compare)
     return rc;
 }
 
-/* What the scenario is about where it brings policies along, else ours. */
+/* The scenario's own last policy if it has policies, else `becalm`. */
 static const char *default_policy(const struct sim *s)
 {
     unsigned last = 0;
@@ -270,7 +270,7 @@ static int choices_load(struct sim *s)
     return rc;
 }
 
-/* ---- what was typed ---- */
+/* ---- the command line ---- */
 
 /* defaults.KEY and policy.KEY are of the policy, all other keys of the scenario. */
 static bool sets_sort(struct sim *s)
@@ -490,7 +490,7 @@ static const struct cli_option options_of_sim[] = {
      .help = "override a key of the scenario, or of the policy: defaults.KEY; may be repeated",
      .many = true},
     {.name = "json", .help = "print the figures as JSON"},
-    {.name = "series", .help = "with --json: also what happened in each second"},
+    {.name = "series", .help = "with --json: also the counts of each second"},
     {.name = "html",
      .argument = "FILE",
      .help = "write a page with charts, which needs no network",

@@ -2,7 +2,7 @@
 #ifndef BECALM_CMD_SIM_H
 #define BECALM_CMD_SIM_H
 
-/* What the files of `becalm sim` share. */
+/* Types and functions that the files of `becalm sim` share. */
 
 #include "cli/cli.h"
 #include "cli/json.h"
@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "sim/file_policies.h"
 
-#define SIM_SEED_MAX     ((UINT64_C(1) << 53) - 1) /* what every reader of JSON keeps exactly */
+#define SIM_SEED_MAX     ((UINT64_C(1) << 53) - 1) /* the largest number that every reader of JSON keeps exactly */
 #define SIM_SEEDS_MAX    1000u
 #define SIM_POLICIES_MAX 64u
 
@@ -20,7 +20,7 @@ struct choice {
     struct becalm_policy hop;
     struct becalm_policy gate;
     struct file_policies policies; /* a policy file's */
-    struct world_options options;  /* points at the others: a choice does not move */
+    struct world_options options;  /* points at the fields above, so a choice must not move */
 };
 
 struct sim {

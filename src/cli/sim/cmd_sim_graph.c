@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm sim --graph: a scenario out of the call graph of a policy itself. What a policy does not say is assumed, and
- * told with the result: each service takes 10 ms and is 60 % busy, and its clients ask 100 times a second unless
- * `traffic` says otherwise. */
+/* becalm sim --graph: a scenario out of the call graph of a policy itself. Values that a policy does not have are
+ * assumed, and printed with the result: each service takes 10 ms and is 60 % busy, and its clients make 100 calls a
+ * second unless `traffic` says otherwise. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_sim.h"
 
@@ -29,7 +29,7 @@ static const struct becalm_service *service_of(const struct graph *graph, uint32
     return hop == GRAPH_NONE ? NULL : graph->hops[hop].service;
 }
 
-/* Names of services may hold what YAML would take for something else. */
+/* Names of services may contain characters that have a meaning in YAML. */
 static void put_name(FILE *out, const char *name)
 {
     fputc('"', out);
@@ -42,7 +42,8 @@ static void put_name(FILE *out, const char *name)
     fputc('"', out);
 }
 
-/* What arrives at each: the clients' own calls, and one of each caller's for each call of its own. */
+/* The load of each service: the clients' own calls, and one call of each caller for each request that the caller gets.
+ */
 static void rates_fill(struct picture *p)
 {
     for (uint32_t i = 0; i < p->graph->node_count; i++) {

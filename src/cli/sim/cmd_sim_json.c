@@ -31,7 +31,7 @@ static void json_after(struct json *json, const char *key, uint32_t seconds)
     }
 }
 
-/* What must be done once, and how often it was done. */
+/* Operations that must be executed once, and how often they were. */
 static void json_effects(struct json *json, const struct scenario_service *service, const struct world_effects *effects)
 {
     if (service->effect) {
@@ -44,7 +44,7 @@ static void json_effects(struct json *json, const struct scenario_service *servi
     }
 }
 
-/* What came each time that the service was up again, where that can bring it down. */
+/* The connects that arrived each time that the service was up again, for services that too many connects bring down. */
 static void json_recoveries(struct json *json, const struct scenario_service *service,
                             const struct world_service *counts)
 {
@@ -206,7 +206,8 @@ static void json_endpoints(struct json *json, const struct scenario_service *ser
     json_object_end(json);
 }
 
-/* Calls without success: those that were refused, at first or a retry that was due; or the others. */
+/* Calls without success, by reason: those that were refused, at the first attempt or at a retry that was due; or all
+ * the rest. */
 static void json_reasons(struct json *json, const char *key, const uint64_t *ended, bool refused)
 {
     json_object(json, key);

@@ -170,7 +170,7 @@ static struct report_run report_of(const struct sim *s, uint32_t choice, const s
 static int run_failed(const struct sim *s, int rc, const struct world_result *result)
 {
     if (rc == BECALM_EINVAL && result->stuck_at == BECALM_NEVER) {
-        return 1; /* it was stopped; the signal will end us */
+        return 1; /* the run was interrupted; the signal will end us */
     }
     if (rc != BECALM_EINVAL) {
         return sim_no_memory(s);
@@ -218,7 +218,7 @@ static int run_all(struct runs *runs)
     return rc;
 }
 
-/* ---- what is shown on standard output ---- */
+/* ---- standard output ---- */
 
 static int run_json(struct runs *runs)
 {
@@ -238,7 +238,7 @@ static int run_json(struct runs *runs)
     return rc;
 }
 
-/* What a table points at. */
+/* The texts that a table points at. */
 struct columns {
     const char *name[SIM_POLICIES_MAX];
     const struct world_options *options[SIM_POLICIES_MAX];
@@ -294,7 +294,7 @@ static int run_trace(struct runs *runs)
 
 /* ---- files ---- */
 
-/* They are opened before anything is run: nobody wants to wait for an error. */
+/* Output files are opened before anything is run, so that an error appears at once. */
 static int file_open(const struct sim *s, const char *option, struct replace *file)
 {
     const char *path = cli_value(s->command, s->args, option);

@@ -29,7 +29,7 @@ static void take_style(struct screen *look)
     look->mark[SCREEN_CHOSEN] = style.bold;
 }
 
-/* A terminal's width, or what COLUMNS says, or 80. */
+/* The width of the terminal, or COLUMNS, or 80. */
 static uint32_t width(void)
 {
     uint32_t columns;
@@ -107,7 +107,7 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
         return cli_usage(self, "--json needs --once");
     }
     if (cli_has(self, args, "fleet")) {
-        return several ? cli_usage(self, "--fleet asks one gateway, which knows the others")
+        return several ? cli_usage(self, "--fleet asks one gateway, which knows all gateways")
                        : top_fleet(self, &watch, once, as_json);
     }
     take_style(&watch.look);

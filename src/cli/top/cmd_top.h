@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "top/view.h"
 
-/* What `becalm top --once --json` prints; docs/top.md promises its names. */
+/* The output of `becalm top --once --json`; docs/top.md promises its names. */
 void top_json(const struct view *, FILE *);
 
 #endif

@@ -24,7 +24,7 @@ struct instance {
     uint32_t odd; /* with another policy or version than most */
 };
 
-/* One store, and who is there. */
+/* One store, and the processes that share it. */
 struct roll {
     char store[288], fleet[WORD], error[160];
     bool up;
@@ -203,7 +203,8 @@ static void store_print(const struct roll *roll)
     }
 }
 
-/* What the shared budgets are about, against what they allow. Who is silent may be dead. */
+/* The retries that shared budgets cover, compared with the allowed share. Silent processes may be dead, so they do not
+ * count. */
 static void ratio_print(const struct roll *roll)
 {
     uint64_t calls = 0;

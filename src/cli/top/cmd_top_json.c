@@ -51,7 +51,7 @@ static void put_handshakes(struct json *json, const char *side, const struct sta
     json_object_end(json);
 }
 
-/* What connections speak, counted since the start. */
+/* The protocols of connections, counted since the start. */
 static void put_wire(struct json *json, const struct state *state)
 {
     json_object(json, "http2");

@@ -26,10 +26,10 @@ struct member {
     struct link_place place;
     struct link *link;
     struct table table;
-    char why[LINK_WHY_MAX]; /* it does not answer; "": it does */
+    char why[LINK_WHY_MAX]; /* why the gateway does not answer; "": it does */
 };
 
-/* What the line of one says. */
+/* The figures in a gateway's line. */
 struct summary {
     const struct member *member;
     enum trouble_weight weight;
@@ -48,7 +48,7 @@ struct list {
     struct summary *summary;
 };
 
-/* ---- who ---- */
+/* ---- the gateways ---- */
 
 static bool member_add(struct list *list, const char *admin, char why[LINK_WHY_MAX])
 {
@@ -96,7 +96,7 @@ static bool members_add_all(struct list *list, const char *admin, char why[LINK_
     return fine;
 }
 
-/* ---- what they say ---- */
+/* ---- their answers ---- */
 
 static void take_answer(struct member *member)
 {
@@ -114,7 +114,7 @@ static void take_answer(struct member *member)
     }
 }
 
-/* All at once: one that hangs delays the others by no more than its own time is long. */
+/* Asks all gateways at once: one that hangs delays the list only until its own timeout. */
 static void ask_all(struct list *list)
 {
     uint32_t busy = list->count;

@@ -9,7 +9,7 @@
 
 #define TOP_LIST_MAX 1000u
 
-/* What was asked for: the addresses as typed; `all`: each address of a name is a gateway of its own. */
+/* The options: the addresses as typed; `all`: each address of a name is a gateway of its own. */
 struct top_list_options {
     const char *const *admin;
     uint32_t count;

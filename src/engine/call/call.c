@@ -265,7 +265,7 @@ static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becal
 {
     answer_begin(s, slot, verdict);
     if (s->call->permit.held) {
-        permit_end(s); /* at the head: a success whose body takes minutes must not look like none, nor hold a probe */
+        permit_end(s); /* at the head: a success whose body takes minutes must count now, and must not hold a probe */
     }
 }
 
@@ -324,7 +324,7 @@ static becalm_ns late_wake_at(const struct becalm_call *call)
     return becalm_ns_min(live->judged ? BECALM_NEVER : judge, becalm__call_carried(call));
 }
 
-/* What such a call does not forget in a step that has nothing to do with it. */
+/* Keeps the deadline of a call with a provisional head, in a step that is about something else. */
 static inline void late_keep(struct step *s)
 {
     if (s->call->phase == BECALM_PHASE_ANSWERED && s->call->late) {
@@ -332,8 +332,8 @@ static inline void late_keep(struct step *s)
     }
 }
 
-/* FLYING: a provisional head: only the end of the answer says whether it succeeded. It is passed on, and no statistic
- * counts it yet. */
+/* FLYING: a provisional head: only the end of the answer says whether the attempt succeeded. The head is passed on, and
+ * no statistic counts the attempt yet. */
 BECALM__COLD static void head_provisional(struct step *s, uint32_t slot, const struct becalm_outcome *outcome)
 {
     struct becalm_live *live = &s->call->slot[slot];
@@ -372,7 +372,7 @@ BECALM__COLD static void timer_answered(struct step *s)
 }
 
 /* FLYING: the end of an attempt whose head the driver did not report: a whole answer, or none. Returns why the call
- * ends; NONE: it goes on. */
+ * ends; NONE: the call goes on. */
 static BECALM__INLINE enum becalm_reason end_unheaded(struct step *s, uint32_t slot,
                                                       const struct becalm_outcome *outcome,
                                                       enum becalm_outcome_kind kind)
@@ -488,8 +488,8 @@ static inline void head_event(struct step *s, const struct becalm_event *event)
     head_any(s, event->slot, &event->outcome);
 }
 
-/* FLYING: this attempt's time is over, and it still waits in the driver's pool for a connection. It does not count, and
- * its price is refunded. */
+/* FLYING: this attempt's time is over, and it still waits in the driver's pool for a connection. The attempt does not
+ * count, and its price is refunded. */
 BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
@@ -577,8 +577,8 @@ BECALM__COLD static bool waits_on(struct step *s, uint32_t slot)
     return !gives_up(s, live);
 }
 
-/* FLYING: attempts whose time is over. Cut by the deadline before its own timeout, an attempt proves nothing about the
- * callee. */
+/* FLYING: attempts whose time is over. An attempt that the deadline cuts before its own timeout proves nothing about
+ * the service. */
 static void time_out(struct step *s)
 {
     struct becalm_call *call = s->call;

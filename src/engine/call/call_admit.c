@@ -64,11 +64,12 @@ BECALM__COLD static bool breaker_refuse(struct step *s)
     return refuse(s, BECALM_WHY_BREAKER_OPEN);
 }
 
-/* Waiting for news. A call that would be refused while another one asks whether the callee is well (a probe of the
- * breaker, or an attempt that the limit's pace let through) may wait for the answer: a page's calls come at once, and
- * when one of them finds that all is well the others need not be lost. Only a caller's calls wait so, for at most
- * a quarter of their timeout, and no more than may wait in line. Nothing has to wake them: each looks again by itself
- * after as long as it has waited, so that it learns it in at most twice the time, with a dozen looks. */
+/* Waiting for news. While an attempt of another call tests whether the service is well (a probe of the breaker, or an
+ * attempt that the limit's pace let through), a call that would be refused may wait for the result. A page makes its
+ * calls all at once: if the one that tests succeeds, the rest need not fail. Only a caller's calls wait for news, for
+ * at most a quarter of their timeout, and no more calls than may wait in line. No event wakes them: each call looks
+ * again by itself after as long as it has waited already. So it sees the result after at most twice the time, with a
+ * dozen looks. */
 
 #define FIRST_LOOK BECALM_MS
 
@@ -328,8 +329,8 @@ static BECALM__INLINE void enter(struct step *s)
     first_send(s);
 }
 
-/* PACED: the pace was not with this call, and it waits for one that was. It goes when the pace is over, and never by
- * another draw: waiting makes no load. True: it goes on. */
+/* PACED: the pacing's draw refused this call, and it waits for the success of a call that was admitted. It is sent when
+ * the pacing is over, and never by another draw: waiting calls must not add load. True: the call goes on. */
 BECALM__COLD static bool pace_is_over(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -402,7 +403,7 @@ void becalm__call_served(struct step *s)
     }
     struct becalm_live *live = becalm__attempt_ready(call, BECALM__FIRST_SLOT);
     live->slot = call->ticket.slot;
-    call->ticket.slot.held = false; /* it is the attempt's from here on */
+    call->ticket.slot.held = false; /* the slot belongs to the attempt from here on */
     if (live->slot.held) {
         becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }

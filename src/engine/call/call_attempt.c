@@ -519,7 +519,8 @@ BECALM__COLD void becalm__attempt_judge_late(struct step *s, uint32_t slot, cons
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
 {
     const struct becalm_call *call = s->call;
-    /* A good head whose body was cut is a failure of the host; one whose caller went away is still a success. */
+    /* A good head whose body was cut is a failure of the host. If the caller went away, the attempt is still a success.
+     */
     bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
                !becalm_outcome_traits(outcome->kind)->earns;
     becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);

@@ -2,10 +2,10 @@
 #ifndef BECALM_CALL_INTERNAL_H
 #define BECALM_CALL_INTERNAL_H
 
-/* call.c is the state machine; its ideas live in files of their own:
+/* call.c is the state machine; its parts have files of their own:
  *   call_admit.c    may the first attempt be sent?
- *   call_attempt.c  one attempt: sending it, and what its end means to budget, breaker, limit and the others
- *   call_retry.c    an attempt failed: is there another, when, and if not, why not
+ *   call_attempt.c one attempt: sending it, and reporting its end to budget, breaker, limit and the other parts
+ *   call_retry.c an attempt failed: is there a retry, when, and if not, why not
  *   call_restart.c  no host accepts connections: the call waits for one that does */
 
 #include <becalm/call.h>
@@ -46,7 +46,7 @@ static inline void becalm__call_explain(struct step *s, uint64_t have, uint64_t 
     s->call->record.need = need;
 }
 
-/* Shadow: notes what the policy would have decided; true if the refusal must be ignored. */
+/* Shadow: notes the decision that the policy would have made; true if the refusal must be ignored. */
 bool becalm__call_shadowed(struct step *s, enum becalm_reason why);
 
 /* Copies the state change that the breaker reported on this permit, if there was one, to the action. */
@@ -202,8 +202,8 @@ static inline uint32_t becalm__attempt_slot(const struct becalm_call *call)
     return slot;
 }
 
-/* Readies a slot for an attempt that may be sent. It holds nothing yet: its place in the limit and its permit are taken
- * straight into it. */
+/* Prepares a slot for an attempt that may be sent. The slot holds nothing yet: the attempt's place in the limit and its
+ * permit are taken straight into it. */
 static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call, uint32_t slot)
 {
     struct becalm_live *live = &call->slot[slot];
@@ -212,7 +212,8 @@ static inline struct becalm_live *becalm__attempt_ready(struct becalm_call *call
     return live;
 }
 
-/* Sends the attempt in a slot that is ready and holds what it needs: the call's first one, or one more. */
+/* Sends the attempt in a slot that is prepared and holds its place and permit: the call's first attempt, or one more.
+ */
 void becalm__attempt_send_first(struct step *s);
 void becalm__attempt_send_next(struct step *s, uint32_t slot, bool hedge);
 
@@ -272,8 +273,8 @@ static inline bool becalm__call_has_host(const struct becalm_target *target)
 /* Would this call be parked if it were sent now? */
 bool becalm__call_down(const struct step *s);
 
-/* The call is about to be sent while no host accepts connections, as was known a moment ago. True: it is parked or has
- * ended. It holds no place in the limit and no permit. */
+/* The call is about to be sent, but a moment ago no host accepted connections. True: the call is parked or has ended.
+ * It holds no place in the limit and no permit. */
 bool becalm__call_park(struct step *s);
 
 /* If the attempt is a probe, tells the driver to open a new connection for it. */
@@ -297,7 +298,8 @@ bool becalm__call_host_back(struct becalm_call *call, uint32_t slot, becalm_ns n
 /* call_retry.c */
 
 /* The attempt in `slot` has just been judged a failure; it still holds its places. True: the call goes on without it
- * (it waits, or other attempts fly). False: it must end, and *why says why there is no other attempt. */
+ * (the call waits, or other attempts are in flight). False: the call must end, and *why is the reason why there is no
+ * retry. */
 bool becalm__call_retry(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why);
 
 /* FLYING: the one attempt in flight is overdue. Sends another one beside it, if a retry is allowed and paid for. */

@@ -161,9 +161,9 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
 }
 
 /* A backoff that does not fit into the time left is shortened, if there is time for 1.25 times a typical answer after
- * it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The remainder of the wait is spread as
- * the wait was. A wait that a server or the rate asked for is never shortened; and while the typical time is unknown,
- * it is unknown what fits. */
+ * it: a call with 100 ms must not lose its retry to a backoff of up to 100 ms. The shortened wait is jittered as the
+ * wait was. A wait that a server or the rate asked for is never shortened. Nor is any wait while the typical time is
+ * unknown, because then it is unknown which wait fits. */
 static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical)
 {
     const struct becalm_call *call = s->call;
@@ -327,7 +327,7 @@ static enum becalm_reason hedge_take(struct step *s, struct becalm_slot *slot)
     return BECALM_WHY_OK;
 }
 
-/* One more attempt beside or after the others. OK: it is on its way. */
+/* Sends one more attempt beside or after the attempts so far. OK: the hedge is sent. */
 static enum becalm_reason hedge_send(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -345,7 +345,7 @@ static enum becalm_reason hedge_send(struct step *s)
     if (call->policy->breaker.per_attempt && call->target->breaker != NULL) {
         bool admitted = becalm_breaker_admit(call->target->breaker, &call->policy->breaker, s->at, &live->permit);
         becalm__call_report(s, &live->permit);
-        if (!admitted) { /* it was closed a moment ago; another thread was faster */
+        if (!admitted) { /* the breaker was closed a moment ago; another thread has opened it */
             becalm__call_place_free(s, &live->slot);
             becalm_hedge_give(call->target->hedge, &call->policy->hedge);
             return BECALM_WHY_BREAKER_OPEN;
@@ -366,12 +366,13 @@ void becalm__call_hedge(struct step *s)
     }
 }
 
-/* A hedged call lost an attempt: a failure that is not fatal sends the next hedge at once, or waits for the others. */
+/* A hedged call lost an attempt: a failure that is not fatal sends the next hedge at once, or waits for the attempts in
+ * flight. */
 static bool hedge_goes_on(struct step *s, uint32_t slot, const struct becalm_outcome *outcome, enum becalm_reason *why)
 {
     struct becalm_call *call = s->call;
     bool others = (call->live & ~(1u << slot)) != 0;
-    /* Hedges exist for attempts that hang until their timeout: such a timeout never ends the other attempts. */
+    /* Hedges exist for attempts that hang until their timeout: a timeout never ends the other attempts of its call. */
     bool fatal = outcome->kind != BECALM_OUTCOME_TIMED_OUT &&
                  (call->policy->hedge.non_fatal & BECALM_OUTCOME_BIT(outcome->kind)) == 0;
     if (outcome->delivered || fatal) {
@@ -476,7 +477,7 @@ BECALM__COLD void becalm__call_beside(struct step *s)
     uint32_t slot = (uint32_t)__builtin_ctz(call->live);
     bool sent = (s->action->flags & BECALM_DO_SEND) != 0;
     if (sent || becalm__call_hedges(call) || beside_take(s, slot) != BECALM_WHY_OK) {
-        becalm__call_explain(s, 0, 0); /* it goes on, and the refusal is no reason yet */
+        becalm__call_explain(s, 0, 0); /* the call goes on, so the refusal is not its reason yet */
         return;
     }
     uint32_t next = becalm__attempt_slot(call);

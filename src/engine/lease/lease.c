@@ -15,8 +15,8 @@
 #define PACE_MAX   (BECALM_LEASE_LEVEL_MAX * UINT64_C(1000))
 #define PACE_AHEAD (100 * BECALM_MS) /* so much of it is let out at once */
 
-/* Orders are relaxed throughout: no word here guards other memory. Threads only add retries to `left` for each other,
- * and all retries are alike. */
+/* Orders are relaxed throughout: no word here guards other memory. A retry that one thread adds to `left` may be taken
+ * by any thread, and all retries are alike. */
 
 /* The counts of one thread. */
 struct cell {
@@ -263,7 +263,7 @@ static void granted_take(struct becalm_lease *lease, becalm_ns now, uint64_t gra
 
 #define WANTED_FOR (2 * BECALM_S) /* one call a second wants its retry a second after it was refused the last */
 
-/* What was counted since the last check. */
+/* The counts since the last check. */
 struct lately {
     uint64_t first;
     uint64_t wanted; /* retries, paid for or refused */
@@ -335,12 +335,13 @@ static void own_earn(struct becalm_lease *lease, const struct becalm_lease_polic
     becalm__lease_pot_earn(&lease->own, &terms, now / BECALM_MS, first, 0);
 }
 
-/* Without a lease its own share begins. It starts with the first attempts that were in no request: they are not
- * reported later, so they earn once, and a store that is back does not get all of them in one second. */
+/* Without a lease the instance lives on its own share. The share starts with the first attempts that were in no
+ * request. They are not reported later, so they earn only once, and a store that is reachable again does not get all of
+ * them in one second. */
 static void degrade(struct becalm_lease *lease, const struct becalm_lease_policy *policy, becalm_ns now)
 {
     left_return(lease, becalm_lease_left(lease)); /* retries that were held back */
-    /* In a file that processes share, one that was killed may have left the one without the other. */
+    /* In a file that processes share, a process that was killed may have updated only one of the two counts. */
     uint64_t untold = lease->last.first > lease->told_first ? lease->last.first - lease->told_first : 0;
     lease->last.first = lease->told_first;
     becalm__lease_pot_init(&lease->own, now / BECALM_MS);
@@ -473,8 +474,8 @@ bool becalm_lease_ask(struct becalm_lease *lease, const struct becalm_lease_poli
     return true;
 }
 
-/* Could the store have granted that? It grants no more than was asked for: at most the level of an earlier request
- * whose answer was lost. */
+/* Could the store have granted this many? The store grants no more than the instance asked for: at most the level of an
+ * earlier request whose answer was lost. */
 static bool is_sane(const struct becalm_lease *lease, const struct becalm_lease_answer *answer)
 {
     return answer->granted >= lease->last.granted && answer->granted - lease->last.granted <= lease->level_max &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of AWS's SDKs, ~/.aws/config: retry_mode and max_attempts of a profile. It says how one client calls all of
- * AWS, so that it becomes `defaults:`. */
+/* The file of AWS's SDKs, ~/.aws/config: retry_mode and max_attempts of a profile. A profile is about all calls of one
+ * client to AWS, so it becomes `defaults:`. */
 #include "dialect.h"
 #include "directives.h"
 
@@ -43,7 +43,7 @@ static void mode_put(struct source *s, struct emit_target *target, const struct 
                      text);
         return;
     }
-    source_no_equal(s, target, from, "what legacy means differs from SDK to SDK; this is what it means to botocore");
+    source_no_equal(s, target, from, "legacy differs from SDK to SDK; this is its meaning in botocore");
     source_put_duration(s, target, "initialDelay", BECALM_S, from);
     source_put_duration(s, target, "maxDelay", 24 * 3600 * BECALM_S, from);
     source_put_word(s, target, "retryOn",
@@ -80,7 +80,7 @@ static void section_read(struct source *s, const struct yaml_node *section)
     source_put_word(s, target, "deadline", "none", &bounds);
 }
 
-/* [default], else the first profile that says something about retries; the others are told. */
+/* [default], else the first profile with keys about retries; other profiles are named in a note. */
 static void document_read(struct source *s, const struct yaml_node *root)
 {
     const struct yaml_node *chosen = NULL;
@@ -116,7 +116,7 @@ static void aws_read(struct source *s, const struct objects *objects)
 
 static bool aws_recognises(const struct object *object)
 {
-    (void)object; /* it is no YAML */
+    (void)object; /* the file is no YAML */
     return false;
 }
 

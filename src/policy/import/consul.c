@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Consul's configuration entries, as HCL, JSON or objects of Kubernetes: service-router, -splitter, -resolver and
- * -defaults. A service is found by its name; what the router of a name does not take goes to the service itself. The
- * proxies are Envoys, so that times and conditions are Envoy's. */
+ * -defaults. A service is found by its name; requests that the router of a name does not match go to the service
+ * itself. The proxies are Envoys, so that times and conditions are Envoy's. */
 #include "dialect.h"
 #include "hcl_parse.h"
 #include "mesh.h"
@@ -42,7 +42,7 @@ static enum entry_kind kind_of(const struct object *object)
     return ENTRY_NONE;
 }
 
-/* What an entry says: its spec, or the entry itself. */
+/* The fields of an entry: its spec, or the entry itself. */
 static const struct yaml_node *spec_of(const struct object *object)
 {
     const struct yaml_node *spec = object->group[0] == '\0' ? NULL : source_get(object->node, "spec");
@@ -343,8 +343,8 @@ static void upstream_put(struct source *s, struct emit_target *target, const str
                                           {"MeshGateway", NULL},
                                           {"Namespace", NULL},
                                           {"Partition", NULL},
-                                          {"EnvoyClusterJSON", "what Envoy is told beside Consul is not read"},
-                                          {"EnvoyListenerJSON", "what Envoy is told beside Consul is not read"},
+                                          {"EnvoyClusterJSON", "settings for Envoy outside of Consul are not read"},
+                                          {"EnvoyListenerJSON", "settings for Envoy outside of Consul are not read"},
                                           {"BalanceOutboundConnections", NULL},
                                           {NULL, NULL}};
     const struct yaml_node *limits = source_get(block->node, "Limits");
@@ -383,7 +383,7 @@ static void upstream_put(struct source *s, struct emit_target *target, const str
             .percent = {source_get(check.node, "MaxEjectionPercent"), "PassiveHealthCheck.MaxEjectionPercent", NULL}});
 }
 
-/* It says how the service calls others: all of them, or one by its name. */
+/* service-defaults set how a service calls its upstreams: all of them, or one by its name. */
 static void defaults_read(struct consul *in, const struct object *object)
 {
     struct source *s = in->s;

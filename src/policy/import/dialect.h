@@ -14,10 +14,11 @@ struct object {
     const char *file;
     const struct yaml_node *node;
     const char *kind;  /* of a Kubernetes object; "" if it has none */
-    const char *group; /* of its apiVersion, what stands before the slash; "" if there is none */
+    const char *group; /* the part of its apiVersion before the slash; "" if there is none */
 };
 
-/* Whatever a dialect recognised, of all files together and in their order: a service may be spread over several. */
+/* All objects that a dialect recognised, of all files and in their order: a service may be spread over several files.
+ */
 struct objects {
     const struct object *at;
     uint32_t count;
@@ -31,30 +32,32 @@ struct unwritten {
 };
 
 /* Which of the routes that match a request is taken: the most specific one, as in Becalm, the first of its host, or the
- * first of all, whatever its host. */
+ * first of all, with any host. */
 enum route_order { ORDER_SPECIFIC, ORDER_FIRST, ORDER_FIRST_OF_ALL };
 
 struct dialect {
     const char *word;    /* on the command line: "istio" */
-    const char *product; /* whose format it is, for sentences: "Istio" */
+    const char *product; /* the product that has this format, for sentences: "Istio" */
     const struct unwritten *unwritten;
     enum route_order order;
-    bool host_decides; /* a request that fits no route of its host is refused, whatever takes other hosts */
+    bool host_decides; /* a request that fits no route of its host is refused, even if a route for other hosts would
+                          take it */
 
-    /* Is it one of mine? Asked in the order of import.c's list, so be exact: by kind and group, or by a key that no
-     * other dialect has. It reports nothing. */
+    /* Does the object belong to this dialect? Asked in the order of import.c's list, so be exact: by kind and group, or
+     * by a key that no other dialect has. Reports nothing. */
     bool (*recognises)(const struct object *);
 
     /* Reads all of them. Objects that no dialect recognises come here, too, if the dialect stands on the command line.
      */
     void (*read)(struct source *, const struct objects *);
 
-    /* For what is not YAML; NULL if it is. Does the text look like mine? And the tree of it: NULL after an error. */
+    /* For a language that is not YAML; else NULL. is_text: does the text look like this language? parse: its tree; NULL
+     * after an error. */
     bool (*is_text)(const char *text, size_t length);
     struct yaml_tree *(*parse)(const char *name, const char *text, size_t length, struct becalm_diags *);
-    bool yaml; /* it may be YAML as well: parse() is only for what is_text() says */
+    bool yaml; /* files may also be YAML: parse() is only for texts that is_text() accepts */
 
-    bool beside; /* it reads its part also of an object that is another dialect's */
+    bool beside; /* also reads its part of objects that belong to another dialect */
 };
 
 extern const struct dialect dialect_istio, dialect_grpc, dialect_envoy, dialect_gateway_api, dialect_nginx,

@@ -189,8 +189,8 @@ void directives_word_byte(struct directives *d, char byte)
     }
 }
 
-/* Neither language asks for UTF-8, but a policy is UTF-8: any other byte becomes a question mark, before anybody has
- * an opinion of the word. */
+/* Neither language asks for UTF-8, but a policy is UTF-8: any other byte becomes a question mark, before the word is
+ * looked at. */
 static void word_clean(struct directives *d)
 {
     for (size_t i = 0; i < d->word_length;) {

@@ -11,7 +11,7 @@
 #define DIRECTIVES_BYTES_MAX (16u * 1024u * 1024u)
 #define DIRECTIVES_NODES_MAX 200000u
 
-/* One parser per language. NULL: errors are in *diags. A tree may come back beside errors: what could be read. */
+/* One parser per language. NULL: errors are in *diags. After an error the tree may hold the part that could be read. */
 struct yaml_tree *nginx_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags);
 struct yaml_tree *haproxy_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags);
 
@@ -28,7 +28,7 @@ bool haproxy_is(const char *text, size_t length);
 bool ini_is(const char *text, size_t length);
 bool properties_is(const char *text, size_t length);
 
-/* The parts of a directive: its words, and the block behind them. What is not there is NULL, or "". */
+/* The parts of a directive: its words, and the block behind them. A missing part is NULL, or "". */
 const struct yaml_node *directive_word(const struct yaml_node *directive, uint32_t index);
 const char *directive_text(const struct yaml_node *directive, uint32_t index);
 uint32_t directive_words(const struct yaml_node *directive);
@@ -63,7 +63,7 @@ struct directives {
     uint32_t nodes;
     struct directives_open open[YAML_DEPTH_MAX];
     uint32_t depth;
-    char *word; /* the one that is being read; it can't be longer than the text */
+    char *word; /* the word that is being read; it can't be longer than the text */
     size_t word_length;
 };
 

@@ -47,8 +47,8 @@ struct emit_target {
     struct emit_target *same_wish; /* in the same bucket of emit.by_wish */
     struct emit_target *same_name;
     uint32_t count;
-    const char *wish; /* what it was asked for as */
-    const char *name; /* what it is printed as */
+    const char *wish; /* the requested name */
+    const char *name; /* the printed name */
     void *slot;
     const char *comment;
     struct value *values;
@@ -161,7 +161,7 @@ static bool name_taken(const struct emit_target *parent, const char *name)
     return at != NULL;
 }
 
-/* `wish` with nothing in it that the loader would refuse: letters, digits, - _ . and what `more` allows. */
+/* `wish` with nothing in it that the loader would refuse: letters, digits, - _ . and the characters in `more`. */
 static size_t name_make(const char *wish, const char *more, char *name, size_t size)
 {
     size_t length = 0;
@@ -451,7 +451,8 @@ static unsigned character_read(const unsigned char *c, uint32_t *code)
     return length == 0 || *code < least[length] || *code > 0x10ffff || surrogate ? 0 : length;
 }
 
-/* May it stand in YAML as it is? Controls may not, nor whatever libyaml takes for the end of a line. */
+/* May this character stand in YAML unescaped? Control characters may not, nor characters that libyaml takes for the end
+ * of a line. */
 static bool character_plain(uint32_t code)
 {
     bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);

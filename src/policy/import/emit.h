@@ -28,7 +28,8 @@ struct emit_target *emit_defaults(struct emit *);
 /* The whole policy's own keys: http2.streams. */
 struct emit_target *emit_settings(struct emit *);
 
-/* An address to listen on, with the keys of a listener. It stands in the policy once emit_listen() was called. */
+/* An address to listen on, with the keys of a listener. The listener is written to the policy once emit_listen() was
+ * called. */
 struct emit_target *emit_listener(struct emit *, const char *address, const char *comment);
 void emit_listen(struct emit_target *listener);
 
@@ -36,7 +37,7 @@ void emit_listen(struct emit_target *listener);
  * says so. */
 struct emit_target *emit_service(struct emit *, const char *name, const char *comment);
 
-/* One service after the other: NULL gives the first, NULL comes after the last. */
+/* Iterates over the services: NULL gives the first; returns NULL after the last. */
 struct emit_target *emit_next(struct emit *, const struct emit_target *service);
 struct emit_target *emit_next_endpoint(struct emit_target *service, const struct emit_target *endpoint);
 

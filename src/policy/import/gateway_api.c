@@ -24,7 +24,7 @@ struct gateway {
     bool routes;                    /* there are any */
 };
 
-/* ---- what a rule says about its calls ---- */
+/* ---- a rule's settings for calls ---- */
 
 static void codes_put(struct source *s, struct emit_target *target, const struct from *codes, const struct from *retry)
 {

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#define ATTEMPTS_MAX 5u /* gRPC makes no more, whatever is written */
+#define ATTEMPTS_MAX 5u /* gRPC never makes more, even if more is written */
 
 /* ---- status codes ---- */
 
-/* "UNAVAILABLE", or 14, in a policy's words: "unavailable". NULL: no such code, and reported. */
+/* "UNAVAILABLE", or 14, in a policy's words: "unavailable". NULL: the code does not exist, which was reported. */
 static const char *code_read(struct source *s, const struct from *from, char *word, size_t size)
 {
     uint64_t number;
@@ -134,7 +134,7 @@ static void retry_policy(struct source *s, struct emit_target *target, const str
     attempts_put(s, target, "maxRetries", &attempts, "retry");
     source_put_word(
         s, target, "idempotent", "true",
-        &(struct from){block->node, "retryPolicy", "gRPC repeats what it lists, also when a connection is lost"});
+        &(struct from){block->node, "retryPolicy", "gRPC retries the listed codes, also when a connection is lost"});
     becalm_ns first, most;
     uint64_t multiplier;
     if (source_duration(s, &base, &first) && source_duration(s, &cap, &most)) {
@@ -168,7 +168,7 @@ static void hedging_policy(struct source *s, struct emit_target *target, const s
                                NULL};
     emit_note(s->emit, target, "Becalm pays hedges from a bucket of their own: hedge.percent and hedge.cap.");
     struct from safe = *block;
-    safe.remark = "gRPC hedges only what may run twice";
+    safe.remark = "gRPC hedges only methods that may run twice";
     source_put_word(s, target, "idempotent", "true", &safe);
     source_put_word(s, target, "hedge.enabled", "true", block);
     if (delay.node != NULL) {
@@ -317,7 +317,7 @@ static void config_read(struct source *s, const struct yaml_node *config)
     }
 }
 
-/* What stands in DNS: a list of choices, each with the clients that it is for. */
+/* The format in DNS: a list of choices, each with the clients that it is for. */
 static void choices_read(struct source *s, const struct yaml_node *list)
 {
     static const struct field fields[] = {{"serviceConfig", NULL},

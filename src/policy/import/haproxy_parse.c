@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HAProxy's configuration language: a directive per line, sections by their keyword. By its manual and by what
- * haproxy -c says of files. */
+/* HAProxy's configuration language: a directive per line, sections by their keyword. Follows its manual, and the
+ * verdicts of haproxy -c. */
 #include "directives.h"
 
 #include <string.h>
@@ -175,8 +175,8 @@ struct yaml_tree *haproxy_parse(const char *name, const char *text, size_t lengt
     return directives_end(d);
 }
 
-/* A section's keyword at the start of a line, and no YAML's colon behind it. A section that only HAProxy has is enough
- * alone; the others are words that anybody may use. */
+/* A section's keyword at the start of a line, and no YAML's colon behind it. A section name that only HAProxy has is
+ * enough alone; the other names are common words. */
 bool haproxy_is(const char *text, size_t length)
 {
     for (size_t at = 0; at < length;) {

@@ -20,7 +20,7 @@ struct hcl {
     bool failed;
 };
 
-/* What a body collects. */
+/* The pairs of a body. */
 struct pairs {
     struct yaml_node **key;
     struct yaml_node **item;

@@ -22,7 +22,7 @@ static const struct dialect *const dialects[] = {
 
 struct document {
     struct yaml_tree *tree;
-    const struct dialect *dialect; /* whose text it was, if that was no YAML; else NULL */
+    const struct dialect *dialect; /* the dialect of a text that was no YAML; else NULL */
 };
 
 struct import {
@@ -118,7 +118,7 @@ static size_t line_length(const char *text, size_t left)
     return end == NULL ? left : (size_t)(end - text) + 1;
 }
 
-/* "---" at the start of a line begins a document wherever it stands: no value can contain such a line. */
+/* "---" at the start of a line begins a document wherever it stands: no value can contain this line. */
 static bool is_marker(const char *line, size_t length)
 {
     return length >= 3 && memcmp(line, "---", 3) == 0 && (length == 3 || strchr(" \t\r\n", line[3]) != NULL);
@@ -134,8 +134,8 @@ static bool is_blank_line(const char *line, size_t length)
     return i == length || line[i] == '#';
 }
 
-/* Does the text begin as a mapping of YAML: `key:` at the start of its first line that says anything? What stands
- * deeper in it, such as an nginx.conf in a ConfigMap, then does not tell what it is. */
+/* Does the text begin as a mapping of YAML: `key:` at the start of its first line that is not empty or a comment? Then
+ * deeper text in it, such as an nginx.conf in a ConfigMap, does not decide the language. */
 static bool begins_as_yaml(const char *text, size_t length)
 {
     size_t at = 0;
@@ -208,12 +208,12 @@ static bool document_add(struct import *import, const char *name, struct becalm_
         return false;
     }
     if (tree != NULL) {
-        (void)tree_keep(import, tree, NULL); /* what else is in it is told, and translated, as well */
+        (void)tree_keep(import, tree, NULL); /* other objects in it are reported and translated as well */
     }
     return false;
 }
 
-/* Directives (%YAML 1.2) stand before a document and say nothing of what is in it. */
+/* Directives (%YAML 1.2) stand before a document and are no part of its contents. */
 static bool is_directive(const char *line, size_t length)
 {
     return length > 0 && line[0] == '%';
@@ -276,12 +276,12 @@ bool import_add(struct import *import, const char *name, const char *text, size_
     return fine;
 }
 
-/* ---- objects, and whose they are ---- */
+/* ---- objects and their dialects ---- */
 
 /* All objects of the documents; the arrays grow together. */
 struct pile {
     struct object *object;
-    const struct dialect **dialect; /* whose it is; NULL: nobody's */
+    const struct dialect **dialect; /* the dialect of each object; NULL: none */
     uint32_t count;
     uint32_t space;
 };
@@ -379,7 +379,8 @@ static void node_pile(struct import *import, struct source *s, struct pile *pile
     }
 }
 
-/* What no dialect takes: another kind of Kubernetes, or something that nobody knows. Each kind is told once. */
+/* Objects that no dialect recognises: another kind of Kubernetes object, or something unknown. Each kind is reported
+ * once. */
 static void nobodys_tell(struct source *s, const struct pile *pile)
 {
     struct source_list kinds = {.emit = s->emit};
@@ -413,8 +414,8 @@ static bool annotation_is_read(const struct object *object, const char *key)
     return strncmp(key, "nginx.ingress.kubernetes.io/", 28) == 0 && strcmp(object->kind, "Ingress") == 0;
 }
 
-/* Annotations of gateways say how calls are made, each in words of its own. What nobody reads is named: a warning, if
- * its name is about retries or timeouts. */
+/* Annotations of gateways set rules for calls, each in its own words. Annotations that no dialect reads are reported:
+ * as a warning if their name is about retries or timeouts. */
 static void annotations_tell(struct source *s, const struct object *object)
 {
     static const char *const domains[] = {"gateway.envoyproxy.io/",

@@ -23,17 +23,17 @@ void import_free(struct import *);
  * out. */
 bool import_add(struct import *, const char *name, const char *text, size_t length);
 
-/* Translates all files together: the policy's text, which the caller frees. NULL: errors are in the diags. One bad
- * value is a warning, if there is anything else; then it is left out. What has no equal is a warning there, and a
- * comment in the text. Called once. */
+/* Translates all files together: the policy's text, which the caller frees. NULL: errors are in the diags. A bad value
+ * is left out with a warning, if there are other values. A setting without an equivalent is a warning, and a comment in
+ * the text. Call it once. */
 char *import_finish(struct import *);
 
-/* What import_finish() made. */
+/* Counts of import_finish(). */
 struct import_counts {
     uint32_t services;
     uint32_t routes;
     uint32_t left_out; /* findings about something that is left out */
-    uint32_t changed;  /* values that are not what they were */
+    uint32_t changed;  /* values that were changed */
 };
 const struct import_counts *import_counts(const struct import *);
 

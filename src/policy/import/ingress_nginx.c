@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #define PREFIX "nginx.ingress.kubernetes.io/"
-#define TRIES  3u /* what the controller does where nothing is written */
+#define TRIES  3u /* the controller's defaults */
 
 enum setting { ON, TRIES_MOST, WHOLE_TIME, CONNECT_TIMEOUT, READ_TIMEOUT, REPEAT, SETTINGS };
 static const char *const setting_name[] = {[ON] = "proxy-next-upstream",
@@ -164,7 +164,7 @@ static void protocol_put(struct ingress *in, struct emit_target *service, const 
     }
 }
 
-/* What else an annotation may do to requests. */
+/* Reports other annotations that change requests. */
 static void annotation_tell(struct ingress *in, const struct yaml_node *key, const struct yaml_node *value)
 {
     static const struct field rows[] = {

@@ -39,7 +39,7 @@ static void text_read(struct directives *d, const char *stop)
     directives_word_end(d, start);
 }
 
-/* [name]: what comes behind it is in its block. */
+/* [name]: the following lines are in its block. */
 static void section_read(struct directives *d)
 {
     const struct text_place start = d->place;
@@ -89,7 +89,7 @@ static void key_read(struct directives *d, bool indented, uint32_t *outer)
 struct yaml_tree *ini_parse(const char *name, const char *text, size_t length, struct becalm_diags *diags)
 {
     struct directives *d = directives_begin(name, text, length, diags);
-    uint32_t outer = 0; /* the depth below a key whose value are the indented lines behind it */
+    uint32_t outer = 0; /* the depth below a key whose value is the block of indented lines after it */
     if (d == NULL) {
         return NULL;
     }
@@ -184,7 +184,7 @@ struct yaml_tree *properties_parse(const char *name, const char *text, size_t le
     return directives_end(d);
 }
 
-/* ---- whose file is it? ---- */
+/* ---- which product's file is it? ---- */
 
 /* The first line that is neither blank nor a comment. */
 static const char *first_line(const char *text, size_t length, size_t *out)

@@ -143,7 +143,7 @@ static void retries_read(struct source *s, struct emit_target *target, const str
                   from, RETRY_ON_DEFAULT);
 }
 
-/* What a route says about its calls, wherever they go. */
+/* A route's rules for calls, for all its destinations. */
 static void call_rules(struct source *s, struct emit_target *target, const struct yaml_node *route)
 {
     const struct from retries = {source_get(route, "retries"), "retries", NULL};
@@ -235,7 +235,7 @@ static void address_put(struct istio *in, struct emit_target *service, const str
     uint64_t number = 80;
     bool ported = source_integer(s, port, &number);
     if (!ported && strcmp(emit_name(service), to) == 0) {
-        return; /* its own name, port 80: what a service without hosts has */
+        return; /* its own name, port 80: the default of a service without hosts */
     }
     const char *address = emit_text(s->emit, "%s:%llu", to, (unsigned long long)number);
     if (!value_address_of_host(address)) {
@@ -492,7 +492,7 @@ static void tls_text(struct source *s, struct emit_target *target, const struct 
     }
 }
 
-/* SIMPLE and MUTUAL are TLS to the hosts; ISTIO_MUTUAL is what the sidecars do among themselves. */
+/* SIMPLE and MUTUAL are TLS to the hosts; ISTIO_MUTUAL is the TLS between sidecars. */
 static void tls_read(struct source *s, struct emit_target *target, const struct from *tls)
 {
     static const struct field fields[] = {{"mode", NULL},
@@ -652,7 +652,7 @@ static const struct unwritten unwritten[] = {{"maxRetries", "2", "Istio's defaul
                                              {"deadline", "none", "Istio's default"},
                                              {NULL, NULL, NULL}};
 
-/* What no VirtualService is about is called as well, by its name and with what Istio does by itself. */
+/* Services without a VirtualService are called as well, by their name and with Istio's defaults. */
 static void rest_add(struct istio *in)
 {
     for (size_t i = 0; i < BUCKETS; i++) {
@@ -666,8 +666,8 @@ static void rest_add(struct istio *in)
     }
 }
 
-/* A block of a trafficPolicy without what is around it. Envoy's outlier_detection is the same word in another spelling:
- * who writes it as Istio does means Istio's, unless it stands in a cluster of Envoy, which has a name. */
+/* A block of a trafficPolicy without its surroundings. Envoy's outlier_detection is the same word in another spelling:
+ * Istio's spelling means Istio's block, unless it stands in a cluster of Envoy, which has a name. */
 static bool is_traffic_block(const struct yaml_node *node)
 {
     bool found = false;

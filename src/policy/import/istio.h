@@ -2,7 +2,8 @@
 #ifndef BECALM_IMPORT_ISTIO_H
 #define BECALM_IMPORT_ISTIO_H
 
-/* What the files about Istio share: istio.c has VirtualService and DestinationRule, istio_gateway.c Gateway. */
+/* Functions that the files about Istio share: istio.c has VirtualService and DestinationRule, istio_gateway.c Gateway.
+ */
 
 #include "dialect.h"
 

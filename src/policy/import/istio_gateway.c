@@ -48,7 +48,7 @@ static void secret_read(struct source *s, struct listener *l, const char *name, 
     }
 }
 
-/* Who comes in with TLS: by which certificate, and with one of its own or not. */
+/* TLS of clients: the server's certificate, and whether clients show one of their own. */
 static void certificates_read(struct source *s, struct listener *l, const struct yaml_node *tls,
                               const struct from *mode)
 {

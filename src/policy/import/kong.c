@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kong's declarative configuration (kong.yml). A service is a service; its routes are routes, in the order in which
- * Kong's router asks them: by the number of conditions, then plain hosts, headers and longer paths first. What nginx
- * calls `error` and `timeout` is retried, `retries` times, however many targets there are. */
+ * Kong's router asks them: by the number of conditions, then plain hosts, headers and longer paths first. The failures
+ * that nginx calls `error` and `timeout` are retried, `retries` times, with any number of targets. */
 #include "dialect.h"
 #include "nginx_on.h"
 #include "place.h"
@@ -138,7 +138,7 @@ static void upstream_put(struct source *s, struct emit_target *service, const st
     health_put(s, service, upstream);
 }
 
-/* What is written in `url`, or in its parts. */
+/* The address in `url`, or in its parts. */
 struct address {
     struct from from;
     const char *scheme;
@@ -266,7 +266,7 @@ static struct emit_target *service_of(struct kong *in, const struct yaml_node *n
     const struct from from = {name.node != NULL ? name.node : node, "service.name", NULL};
     struct emit_target *service = emit_service(s->emit, text == NULL ? "service" : text, source_where(s, &from));
     if (service != NULL && *emit_slot(service) == NULL) {
-        *emit_slot(service) = service; /* it has been read */
+        *emit_slot(service) = service; /* marks the service as read */
         source_rest(s, service, node, "service", service_fields);
         hosts_put(in, service, node);
     }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define RATIO       200000u /* what Linkerd does where nothing is written, in ppm */
+#define RATIO       200000u /* Linkerd's default, in ppm */
 #define PER_SECOND  10u
 #define TTL         (10 * BECALM_S)
 #define DEPTH       8u
@@ -92,7 +92,7 @@ void linkerd_annotations(struct source *s, struct emit_target *rules, const stru
         const struct from written = limit.node != NULL ? limit : http.node != NULL ? http : grpc;
         bool given = limit.node != NULL && source_integer(s, &limit, &retries);
         const struct from count = {written.node, written.path, given ? NULL : "Linkerd's default"};
-        source_list_add(&on, "timeout"); /* as of 2.16 what times out is retried */
+        source_list_add(&on, "timeout"); /* since 2.16 timeouts are retried */
         source_put_integer(s, rules, "maxRetries", retries, &count);
         source_put_list(s, rules, "retryOn", &on, http.node != NULL ? &http : &grpc);
         mesh_application_tell(s, rules, &on, http.node != NULL ? &http : &grpc);
@@ -202,7 +202,7 @@ static void budget_put(struct source *s, struct emit_target *service, const stru
     const struct from ttl = {source_get(block->node, "ttl"), "retryBudget.ttl", NULL};
     const struct from unwritten = {block->node != NULL ? block->node : profile->node, "retryBudget",
                                    "Linkerd's default"};
-    bool written = block->node != NULL; /* then what it leaves out is 0, but for the ttl, which it must have */
+    bool written = block->node != NULL; /* then missing keys are 0, except the ttl, which is required */
     uint64_t ppm = written ? 0 : RATIO;
     uint64_t least = written ? 0 : PER_SECOND;
     becalm_ns time = TTL;
@@ -256,7 +256,7 @@ static void route_put(struct source *s, struct emit_target *service, const char 
     }
     source_take_duration(s, rules, "deadline", &timeout);
     if (classes.node != NULL) {
-        source_no_equal(s, rules, &classes, "what is a failure is said by retryOn");
+        source_no_equal(s, rules, &classes, "retryOn says which answers are failures");
     }
 }
 
@@ -280,7 +280,7 @@ static void profile_read(struct source *s, const struct yaml_node *object)
     for (uint32_t i = 0; source_is(s, &routes, YAML_SEQUENCE) && i < routes.node->count; i++) {
         route_put(s, service, host, routes.node->item[i]);
     }
-    struct route *rest = route_add(s, service, NULL, &name); /* what no route of the profile takes */
+    struct route *rest = route_add(s, service, NULL, &name); /* requests that no route of the profile matches */
     route_add_host(s, rest, host, &name);
 }
 

@@ -9,7 +9,7 @@
 /* Has the object an annotation retry.linkerd.io/... or timeout.linkerd.io/...? */
 bool linkerd_annotated(const struct yaml_node *object);
 
-/* Puts what they say: maxRetries, retryOn, attemptTimeout, deadline. */
+/* Applies the annotations: maxRetries, retryOn, attemptTimeout, deadline. */
 void linkerd_annotations(struct source *, struct emit_target *rules, const struct yaml_node *object);
 
 #endif

@@ -12,19 +12,20 @@
 struct listener;
 struct listener *listener_at(struct source *, const char *host, uint64_t port, const struct from *);
 
-/* It has TLS with this certificate. */
+/* The listener has TLS with this certificate. */
 void listener_certificate(struct source *, struct listener *, const char *cert, const char *key, const struct from *);
 
-/* It has TLS with certificates that are not known here, which was reported: it can't be written. */
+/* The listener has TLS with certificates that are not in the files, which was reported: it can't be written. */
 void listener_spoil(struct listener *);
 
-/* What else stands in `listen`: tls.clientCa, tls.clientAuth, tls.minVersion. */
+/* The other keys of `listen`: tls.clientCa, tls.clientAuth, tls.minVersion. */
 struct emit_target *listener_keys(struct listener *);
 
 /* Whether it speaks these; the protocols of all its parts come together. */
 void listener_speaks(struct listener *, bool h1, bool h2);
 
-/* It takes clients only for names that it knows; one part that takes every name is enough to take all. */
+/* The listener accepts only clients that ask for known names; one part that accepts every name is enough to accept all.
+ */
 void listener_names(struct listener *, bool all);
 
 /* The oldest version of TLS, as Envoy and Istio call it: TLSv1_2, TLSV1_3, TLS_AUTO. */

@@ -191,7 +191,7 @@ static void budget_put(struct source *s, struct emit_target *target, const struc
     }
 }
 
-/* max_retries: so many in progress, whatever the traffic. */
+/* max_retries: the most retries in progress, at any traffic. */
 static void retries_put(struct source *s, struct emit_target *target, const struct from *retries)
 {
     uint64_t most;

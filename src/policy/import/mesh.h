@@ -12,7 +12,7 @@
 #define MESH_MINIMUM  3u      /* its min_retry_concurrency */
 #define MESH_EJECTION (30 * BECALM_S)
 
-/* Tells at the top of the file what differs for every policy that comes from an Envoy. */
+/* Writes the differences that apply to every policy of an Envoy at the top of the file. */
 void mesh_preface(struct source *);
 
 /* The conditions of retry_on, a text with commas, and the numbers of retriable_status_codes (its node may be NULL). A

@@ -2,11 +2,12 @@
 #ifndef BECALM_IMPORT_NGINX_ON_H
 #define BECALM_IMPORT_NGINX_ON_H
 
-/* What nginx.conf and the annotations of ingress-nginx mean alike, because the controller writes an nginx.conf. */
+/* Settings that are the same in nginx.conf and in the annotations of ingress-nginx, because the controller writes an
+ * nginx.conf. */
 
 #include "source.h"
 
-/* Tells at the top of the file what differs for every policy that comes from an nginx. */
+/* Writes the differences that apply to every policy of an nginx at the top of the file. */
 void nginx_preface(struct source *);
 
 /* 60, 60s, 1m, 1h30m, 500ms; without a unit seconds. False: an error was reported. */
@@ -28,7 +29,7 @@ bool nginx_on_put(struct source *, const struct nginx_on *, struct emit_target *
 /* There is no wait between attempts; and if no conditions are written, these are nginx's own. */
 void nginx_at_once(struct source *, struct emit_target *rules, const struct from *count, bool written);
 
-/* proxy_next_upstream_timeout: nothing is passed on after that time, but what runs may go on. */
+/* proxy_next_upstream_timeout: after that time no further attempt begins, but the one in progress may go on. */
 void nginx_whole_time(struct source *, struct emit_target *rules, const struct from *, becalm_ns time,
                       becalm_ns attempt);
 

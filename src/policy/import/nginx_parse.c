@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nginx's configuration language: words, ";" and "{ }". By its documentation and by what nginx -t says of files. */
+/* nginx's configuration language: words, ";" and "{ }". Follows its documentation, and the verdicts of nginx -t. */
 #include "directives.h"
 
 #include <string.h>
@@ -202,9 +202,9 @@ struct yaml_tree *nginx_parse(const char *name, const char *text, size_t length,
     return directives_end(d);
 }
 
-/* ---- whose file is it? ---- */
+/* ---- which product's file is it? ---- */
 
-/* Does a line of the text begin with the word, and stand what nginx wants behind it? */
+/* Does a line of the text begin with the word, followed by the characters that nginx requires? */
 static bool line_has(const char *line, size_t length, const char *word)
 {
     size_t have = strlen(word);

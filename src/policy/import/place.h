@@ -8,7 +8,7 @@
 
 struct host_place {
     const char *address; /* as `hosts` wants it: host:port, and https:// before it with TLS */
-    const char *path;    /* what stands behind the port; "" if nothing does */
+    const char *path;    /* the text after the port; "" if there is none */
     bool tls;
     bool h2; /* the scheme says HTTP/2: h2c, grpc, grpcs */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Resilience4j as Spring Boot reads it: application.yml and application.properties. An instance is a service; what it
- * does not write comes from its baseConfig, else from configs.default, else from the library. Around a call stand
- * Retry, then CircuitBreaker, TimeLimiter and Bulkhead, so that all but the first see every attempt. */
+/* Resilience4j as Spring Boot reads it: application.yml and application.properties. An instance is a service; values
+ * that it does not set come from its baseConfig, else from configs.default, else from the library. Retry is the
+ * outermost decorator of a call; CircuitBreaker, TimeLimiter and Bulkhead are inside, so that they see every attempt.
+ */
 #include "dialect.h"
 #include "directives.h"
 #include "route.h"
@@ -75,7 +76,7 @@ static struct group *group_of(struct spring *in, enum module module, bool config
     return at;
 }
 
-/* A value by its path; paths that are nobody's are other parts of Spring. */
+/* Adds a value by its path; unknown paths belong to other parts of Spring. */
 static void leaf_add(struct spring *in, const char *path, const struct yaml_node *node)
 {
     char text[PATH_MAX_BYTES];
@@ -184,7 +185,7 @@ static struct from property(struct spring *in, const struct group *instance, con
                          NULL};
 }
 
-/* The text of a value; of ${NAME:5} the 5. NULL: there is none, or nobody knows it. */
+/* The text of a value; of ${NAME:5} the 5. NULL: there is none, or it is unknown. */
 static const char *value_text(struct spring *in, const struct from *from)
 {
     const char *text = from->node == NULL ? NULL : source_text(in->s, from);
@@ -255,7 +256,7 @@ struct target {
     const char *name;
 };
 
-/* What an exception means on the wire. */
+/* The outcome on the wire that corresponds to an exception. */
 static void exception_add(struct spring *in, const struct target *t, struct source_list *on, const struct from *from,
                           const char *name)
 {
@@ -290,7 +291,7 @@ static void exception_add(struct spring *in, const struct target *t, struct sour
         }
     }
     const struct from at = {from->node, emit_text(in->s->emit, "retryExceptions %.96s", name), NULL};
-    source_no_equal(in->s, t->service, &at, "what it means on the wire is not known; name the status in retryOn");
+    source_no_equal(in->s, t->service, &at, "its meaning on the wire is not known; name the status in retryOn");
 }
 
 static void conditions_put(struct spring *in, const struct target *t, const struct group *retry,

@@ -81,8 +81,8 @@ struct route {
     struct source_list hosts;
     struct place *first;
     struct place *last;
-    bool written; /* it has its endpoint */
-    bool unsaid;  /* it has a host that can't be said */
+    bool written; /* the route's endpoint has been written */
+    bool unsaid;  /* the route has a host that a policy can't express */
 };
 
 struct route *route_add(struct source *s, struct emit_target *service, const char *name, const struct from *from)
@@ -111,7 +111,7 @@ void route_add_host(struct source *s, struct route *route, const char *host, con
     const struct from named = {from->node, emit_text(s->emit, "%s \"%s\"", from->path, host), NULL};
     if (!value_match_host(host)) {
         route->unsaid = true;
-        source_no_equal(s, route->service, &named, "a host is matched whole, or by what stands behind *.");
+        source_no_equal(s, route->service, &named, "a host is matched whole, or by the part after *.");
     } else {
         source_list_add(&route->hosts, host);
     }
@@ -165,11 +165,11 @@ struct emit_target *shares_pick(struct source *s, const struct share *share, siz
 
 #define UNWRITTEN    "not written: "
 #define ROWS_MAX     20000u     /* more make a policy that is too large */
-#define PAIRS_MAX    50000000ul /* of routes that are compared with each other: about a second */
-#define FALLS_MAX    4000u      /* rows; more are not asked what falls through */
+#define PAIRS_MAX    50000000ul /* pairs of routes that are compared: about a second */
+#define FALLS_MAX    4000u      /* rows; with more, requests that fall through are not looked for */
 #define GROUP_TIDIED 400u       /* of the matches of one service; more are written as they are */
 
-/* One match of one route for one host: what the policy is made of. */
+/* One match of one route for one host: the unit of the written policy. */
 struct row {
     struct route *route;
     struct becalm_match match;
@@ -224,7 +224,7 @@ static void place_rows(struct source *s, struct rows *rows, struct route *route,
         return;
     }
     if (match.host == NULL && route->hosts.first == NULL && route->unsaid) {
-        return; /* without its host it would take everybody's requests */
+        return; /* without its host the route would take the requests of all hosts */
     }
     if (match.host != NULL || route->hosts.first == NULL) {
         row_add(s, rows, route, &match, &place->from);
@@ -236,8 +236,8 @@ static void place_rows(struct source *s, struct rows *rows, struct route *route,
     }
 }
 
-/* There each route stands for itself, here an endpoint inherits from its service, and a service from the defaults. So
- * what a route does not write is written. */
+/* In the source each route stands for itself; in Becalm an endpoint inherits from its service, and a service from the
+ * defaults. So values that a route does not set are written explicitly. */
 static void unwritten_put(struct source *s, const struct route *route)
 {
     for (const struct unwritten *u = route->dialect->unwritten; u != NULL && u->key != NULL; u++) {
@@ -247,7 +247,7 @@ static void unwritten_put(struct source *s, const struct route *route)
 
 struct clash {
     struct source *s;
-    struct emit_target *target; /* which keeps what it has */
+    struct emit_target *target; /* which keeps its own values */
     const struct route *route;
 };
 
@@ -296,8 +296,8 @@ static bool same_host(const struct becalm_match *a, const struct becalm_match *b
     return a->host == NULL || b->host == NULL ? a->host == b->host : strcmp(a->host, b->host) == 0;
 }
 
-/* The later of two routes for requests that both fit, where the first one takes them: it is never asked, or the first
- * needs a match of its own for what both fit, because Becalm would take the more specific one. */
+/* The later of two routes for requests that both fit, where the first one takes them: the later route is never used, or
+ * the first needs a match of its own for these requests, because Becalm would take the more specific route. */
 static void later_settle(struct source *s, struct rows *rows, size_t first, size_t later)
 {
     struct row *a = &rows->at[first];
@@ -321,7 +321,8 @@ static void later_settle(struct source *s, struct rows *rows, size_t first, size
             row_add(s, rows, a->route, &common, &from);
         } else {
             source_no_equal(s, b->route->service, &b->from,
-                            emit_text(s->emit, "the route at line %u takes what both fit, and here this one does",
+                            emit_text(s->emit,
+                                      "the route at line %u takes requests that fit both, and here this one does",
                                       (unsigned)a->from.node->line));
         }
     }
@@ -435,8 +436,8 @@ static bool takes_all(const struct becalm_match *m)
     return m->path == NULL && (begin == NULL || strcmp(begin, "/") == 0) && m->method == NULL && m->header_name == NULL;
 }
 
-/* The first row of a host where no row of the same host takes all that comes: what does, for a wider one? NULL: none.
- */
+/* For the first row of a host none of whose rows takes all requests: the row of a wider host that takes the rest. NULL:
+ * none. */
 static const struct row *wider_of(const struct rows *rows, const struct row *row)
 {
     const struct row *wider = NULL;
@@ -468,7 +469,7 @@ static bool is_first_of_host(const struct rows *rows, size_t index)
     return true;
 }
 
-/* There they are refused; here who takes a wider host takes them. */
+/* The source refuses these requests; in Becalm a route with a wider host takes them. */
 static void falls_tell(struct source *s, const struct rows *rows)
 {
     for (size_t i = 0; i < rows->count && rows->count <= FALLS_MAX; i++) {
@@ -547,8 +548,8 @@ static bool route_covers(const struct group *g, const struct route *route, const
     return i < g->count;
 }
 
-/* The route whose rules are the service's own: one that takes all that comes to the service, or any of them, if all
- * have the same rules; else NULL. */
+/* The route whose rules are the service's own: a route that takes all requests of the service, or any route if all have
+ * the same rules; else NULL. */
 static struct route *group_own(const struct group *g)
 {
     bool same = true;
@@ -714,7 +715,7 @@ static void group_write(struct source *s, const struct rows *rows, const struct 
     }
 }
 
-/* ---- what all routes leave out alike ---- */
+/* ---- values that no route sets ---- */
 
 static void inherited_drop(struct emit_target *target, const struct emit_target *outer, const struct unwritten *u)
 {
@@ -735,8 +736,8 @@ static const struct dialect *only_dialect(const struct source *s)
     return route == NULL && s->first_route != NULL ? s->first_route->dialect : NULL;
 }
 
-/* Says once, in `defaults:`, what the product does where nothing is written, instead of in each service. Not if the
- * source itself has something to say about all services. */
+/* Writes the product's own defaults once, in `defaults:`, instead of in each service. Not if the source itself has
+ * rules for all services. */
 static void unwritten_hoist(struct source *s)
 {
     struct emit_target *defaults = emit_defaults(s->emit);

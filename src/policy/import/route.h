@@ -9,13 +9,13 @@
 
 struct route_match {
     const char *path;   /* NULL: any */
-    const char *prefix; /* NULL or "/": any; it ends with a segment */
+    const char *prefix; /* NULL or "/": any; a prefix of whole segments */
     const char *start;  /* the same, which ends anywhere, as most products have it */
     const char *method;
     const char *header; /* and its value */
     const char *value;
     const char *host;
-    bool impossible; /* it has a condition that no endpoint can have; it was reported */
+    bool impossible; /* the match has a condition that no endpoint can have, which was reported */
 };
 
 /* Can a policy say it, and can a request fit it? The loader has the same opinion of hosts, paths and methods. */
@@ -37,8 +37,8 @@ struct share {
     uint64_t weight;
 };
 
-/* Requests are not split here: the service with the greatest weight, with a warning that says what went where. NULL if
- * nothing has a weight. */
+/* Becalm does not split requests: returns the service with the greatest weight, with a warning that lists all weights.
+ * NULL if no service has a weight. */
 struct emit_target *shares_pick(struct source *, const struct share *, size_t count, const struct from *);
 
 /* One rule of the source. */
@@ -51,7 +51,8 @@ struct route *route_add(struct source *, struct emit_target *service, const char
 /* A host of the requests, `*.example.com` too; without any it takes every host. */
 void route_add_host(struct source *, struct route *, const char *host, const struct from *);
 
-/* What fits; without any it takes every request. A match with a host of its own has that one instead of the route's. */
+/* Adds a match; a route without any takes every request. A match with a host of its own uses that instead of the
+ * route's. */
 void route_add_match(struct source *, struct route *, const struct route_match *, const struct from *);
 
 /* The target for the keys of its calls: maxRetries, deadline, attemptTimeout, retryOn, ... Keys of the dialect's

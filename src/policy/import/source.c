@@ -28,7 +28,7 @@ void source_error(struct source *s, const struct yaml_node *node, const char *co
               emit_text(s->emit, "error: %s:%u %s; it is left out", s->file, (unsigned)node->line, message));
 }
 
-/* One place of the source may become several endpoints; it is worth one warning. */
+/* One place of the source may become several endpoints; it gets one warning. */
 static bool warned(const struct source *s, const struct yaml_node *node, const char *code, const char *path)
 {
     size_t length = strlen(path);
@@ -152,7 +152,7 @@ static const struct field *field_find(const struct field *fields, const char *na
     return fields->name == NULL ? NULL : fields;
 }
 
-/* The key that is read, stands not there, and is nearest to one that nobody knows. NULL: none is near. */
+/* The nearest known key to an unknown one, among keys that the mapping does not have yet. NULL: none is near. */
 static const char *field_meant(const struct field *fields, const struct yaml_node *mapping, const char *name)
 {
     const char *read[FIELDS_MAX];
@@ -214,7 +214,7 @@ bool source_integer(struct source *s, const struct from *from, uint64_t *out)
     return value_integer(text, out) || bad_value(s, from, "a whole number");
 }
 
-/* Digits, and a fraction, in units of 1/scale; what is smaller is cut off. Returns what comes after, or NULL. */
+/* Digits, and a fraction, in units of 1/scale; smaller parts are cut off. Returns the text after it, or NULL. */
 static const char *decimal_read(const char *text, uint64_t scale, uint64_t *out)
 {
     uint64_t value = 0;
@@ -257,7 +257,7 @@ bool source_decimal(struct source *s, const struct from *from, uint64_t scale, u
     return (end != NULL && *end == '\0') || bad_value(s, from, "a number");
 }
 
-/* One number with its unit, added to *sum. Returns what comes after, or NULL. */
+/* Adds one number with its unit to *sum. Returns the text after it, or NULL. */
 static const char *duration_part(const char *text, becalm_ns *sum)
 {
     static const struct {

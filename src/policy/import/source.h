@@ -14,17 +14,17 @@ struct source {
     struct emit *emit;
     struct becalm_diags *diags;
     const struct dialect *dialect;
-    const char *product; /* whose format it is, for sentences: "Istio" */
-    const char *file;    /* the object's; who goes over objects sets it */
+    const char *product; /* the product that has this format, for sentences: "Istio" */
+    const char *file;    /* of the present object; set by the loop over objects */
     struct route *first_route;
     struct route *last_route;
     struct listener *listeners; /* see listeners.h */
     uint32_t left_out;          /* findings about something that is left out */
-    uint32_t changed;           /* values that are not what they were */
+    uint32_t changed;           /* values that were changed */
 };
 
-/* One thing in the source: its node, what it is called there ("retries.attempts"), and, if it needs one, a remark for
- * the comment beside the key. */
+/* One value of the source: its node, its name there ("retries.attempts"), and, if needed, a remark for the comment
+ * beside the key. */
 struct from {
     const struct yaml_node *node;
     const char *path;
@@ -41,7 +41,7 @@ enum finding { FINDING_WARNING, FINDING_NOTE };
 /* Something has no equal in Becalm: a warning, and a comment under the target's keys (NULL: at the top). */
 void source_no_equal(struct source *, struct emit_target *, const struct from *, const char *why);
 
-/* The same for what changes nothing about where requests go and how they are retried. */
+/* The same for a setting that affects neither routing nor retries. */
 void source_aside(struct source *, struct emit_target *, const struct from *, const char *why);
 
 /* The comment that says where something came from: "vs.yaml:12 retries.attempts; the remark". */
@@ -52,13 +52,13 @@ const char *source_where(struct source *, const struct from *);
 const struct yaml_node *source_get(const struct yaml_node *mapping, const char *key);
 bool source_same(const char *a, const char *b);
 
-/* Is it of this kind? If not, an error says what it should be. A NULL node is none, without an error. */
+/* Is the node of this kind? If not, an error names the right kind. For a NULL node: false without an error. */
 bool source_is(struct source *, const struct from *, enum yaml_kind);
 
 /* The text of a scalar, or NULL. */
 const char *source_text(struct source *, const struct from *);
 
-/* What a mapping may contain. */
+/* A key that a mapping may contain. */
 struct field {
     const char *name; /* NULL ends the table */
     const char *why;  /* why it has no equal; NULL: it is read, or says nothing about calls */
@@ -86,8 +86,8 @@ bool source_decimal(struct source *, const struct from *, uint64_t scale,
 bool source_duration(struct source *, const struct from *, becalm_ns *); /* 1.500s 25ms 1m30s */
 bool source_boolean(struct source *, const struct from *, bool *);
 
-/* Typed values into the policy, cut with a warning at what the schema allows. A key that has another value already
- * keeps it, with a warning. */
+/* Puts typed values into the policy, cut with a warning to the range of the schema. A key that has another value
+ * already keeps it, with a warning. */
 void source_put_integer(struct source *, struct emit_target *, const char *key, uint64_t, const struct from *);
 void source_put_decimal(struct source *, struct emit_target *, const char *key, uint64_t, uint64_t scale,
                         const struct from *);

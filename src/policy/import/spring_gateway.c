@@ -131,7 +131,7 @@ struct conditions {
     bool impossible;
 };
 
-/* A pattern of paths: one path, or one and what is below it. False: no match can say it. */
+/* A pattern of paths: one path, or a path and everything below it. False: no match can express it. */
 static bool pattern_match(struct source *s, const char *pattern, struct route_match *m)
 {
     size_t length = strlen(pattern);
@@ -183,7 +183,7 @@ static void host_add(struct source *s, struct route *route, const char *host, co
 /* ---- filters ---- */
 
 struct retry {
-    const struct yaml_node *node; /* NULL: there is no such filter */
+    const struct yaml_node *node; /* NULL: the route does not have the filter */
     struct words methods;
     uint64_t count;
 };
@@ -516,7 +516,7 @@ static void route_read(struct source *s, const struct entry *entry)
     } else {
         route_add_match(s, route, &(struct route_match){.impossible = true}, &from);
     }
-    struct words others = {.count = 0}; /* what the filter does not repeat */
+    struct words others = {.count = 0}; /* methods that the filter does not retry */
     for (uint32_t i = 0; i < conditions.methods.count; i++) {
         if (!words_have(&retried, conditions.methods.at[i])) {
             others.at[others.count++] = conditions.methods.at[i];

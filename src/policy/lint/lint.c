@@ -149,7 +149,7 @@ void lint_remedy(struct lint_finding *finding, const char *format, ...)
 
 /* ---- where ---- */
 
-/* The most specific origin among keys that somebody wrote; of equals the first. BUILT_IN: nobody wrote any. */
+/* The most specific origin among keys that are written; of equals the first. BUILT_IN: none is written. */
 static struct becalm_origin origin_of(const struct becalm_rules *rules, const char *keys)
 {
     struct becalm_origin best = {.level = BECALM_FROM_BUILT_IN};
@@ -194,7 +194,7 @@ static void who_is(struct lint *l, const struct lint_target *target, enum becalm
     }
 }
 
-/* What the finding stands at, when no key of it was written: the target's own name. */
+/* The place of a finding none of whose keys is written: the target's own name. */
 static struct becalm_origin origin_of_name(const struct lint_target *target)
 {
     if (target->service == NULL) {
@@ -306,7 +306,7 @@ static void judge(struct lint *l, const struct lint_target *target)
 static void judge_config(struct lint *l, const struct becalm_config *config)
 {
     uint32_t services = becalm_config_services(config);
-    if (services == 0) { /* else it is judged as the services inherit it: what nobody uses harms nobody */
+    if (services == 0) { /* else judged where services inherit them: unused values do no harm */
         judge(l, &(struct lint_target){.config = config, .rules = becalm_config_defaults(config)});
     }
     for (uint32_t s = 0; s < services; s++) {

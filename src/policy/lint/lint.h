@@ -32,7 +32,7 @@ struct lint_finding {
     char file[256];
     char message[512];
     char remedy[512]; /* may be empty */
-    bool loading;     /* an error of the loader, which has what is wrong and what would be right in one line */
+    bool loading;     /* an error of the loader, which has the problem and the correction in one line */
 };
 
 #define LINT_FINDINGS_MAX 500u  /* that are not silenced */

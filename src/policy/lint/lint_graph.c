@@ -88,7 +88,7 @@ void lint_stacked_retries(struct lint *l)
 
 /* ---- fresh-timeout ---- */
 
-/* How long somebody waits at most for this service: for one answer, or for the whole call. */
+/* How long callers wait at most for this service: for one answer, or for the whole call. */
 struct patience {
     becalm_ns attempt;
     becalm_ns call;
@@ -106,8 +106,8 @@ static struct patience patience_of(const struct becalm_service *service)
     return most;
 }
 
-/* A deadline in `defaults` is the same for caller and callee, and what is left of it travels along: it is fresh only if
- * the caller's own is shorter. One that is written for the callee must fit into an attempt of its caller. */
+/* A deadline in `defaults` is the same for caller and callee, and the time left is passed on: it is fresh only if the
+ * caller's own is shorter. A deadline that is written for the callee must fit into an attempt of its caller. */
 static void fresh_at(struct lint *l, const struct lint_target *target, const char *caller, struct patience patience)
 {
     enum becalm_origin_level level = becalm_rules_origin(target->rules, "deadline").level;
@@ -135,7 +135,7 @@ void lint_fresh_timeout(struct lint *l)
         const struct graph_hop *hop = &graph->hops[edge->hop];
         const struct graph_node *from = &graph->nodes[edge->from];
         bool awaited =
-            !from->root || graph_entry(graph, edge->from).hop != GRAPH_NONE; /* by somebody who has our timeout */
+            !from->root || graph_entry(graph, edge->from).hop != GRAPH_NONE; /* by a caller that has our timeout */
         if (hop->service == NULL || !awaited || edge->from == edge->to) {
             continue;
         }
@@ -189,7 +189,7 @@ void lint_gateway_on_top(struct lint *l)
     }
 }
 
-/* A finding about what a service calls: it points at its `calls`. */
+/* A finding about the callees of a service: it points at `calls`. */
 static struct lint_finding *find_at_calls(struct lint *l, const struct lint_target *target)
 {
     struct lint_finding *finding = lint_find(l, target, NULL);
@@ -202,8 +202,8 @@ static struct lint_finding *find_at_calls(struct lint *l, const struct lint_targ
 
 /* ---- cycle ---- */
 
-/* The nodes from `to` down to `from` along first edges that were followed: there is such a path, since the edge back
- * was found on it. Breadth first, so it is a shortest one. Returns its length, 0 without memory. */
+/* The nodes from `to` down to `from` along first edges that were followed: the path exists, because the edge back was
+ * found on it. Breadth first, so it is a shortest one. Returns its length, 0 without memory. */
 static uint32_t circle(const struct graph *graph, const struct graph_edge *back, uint32_t *queue, uint32_t *parent)
 {
     uint32_t head = 0;
@@ -314,7 +314,7 @@ static uint32_t retrying_above(const struct graph *graph, uint32_t node, struct 
     return retrying;
 }
 
-/* Who declares a node, or the nearest above it who is declared. */
+/* The declared service of a node, or the nearest declared one above it. */
 static const struct graph_hop *declared_at(const struct graph *graph, uint32_t node)
 {
     const struct graph_hop *hop = &graph->hops[graph->nodes[node].hop];
@@ -405,7 +405,7 @@ void lint_unknown_rule(struct lint *l)
             finding->code = l->rule->code;
             finding->severity = l->rule->severity;
             finding->order = c;
-            finding->line = 1; /* a config does not keep the position of what it ignores */
+            finding->line = 1; /* a config does not keep the position of ignored keys */
             finding->column = 1;
             (void)snprintf(finding->file, sizeof finding->file, "%s", becalm_config_name(l->configs[c]));
             lint_say(finding, "lint.ignore names %.128s, which is no rule", *ignored);

@@ -7,7 +7,7 @@
 #define KEY_BYTES    576u  /* of memory for a key alone, if each has a scope and a client of its own: measured */
 #define REDIS_BYTES  1300u /* of Redis for a key and its guard without its answer: measured */
 #define TOLD_BYTES   96u   /* of a key that an instance remembers for a store that forgets */
-#define ANSWER_BYTES 1024u /* what an answer is taken to be */
+#define ANSWER_BYTES 1024u /* the assumed size of an answer */
 #define RETRY_HORIZON                                                                               \
     (3600 * BECALM_S) /* apps that were offline and queues come back after minutes, not after hours \
                        */
@@ -41,7 +41,7 @@ void lint_short_ttl(struct lint *l, const struct lint_target *target)
     lint_remedy(finding, "write `idempotencyStore: {ttl: 24h}`, or at least as long as clients may repeat a request");
 }
 
-/* Who lists codes of gRPC beyond those of the defaults, or has health checked by it, speaks it. */
+/* A target that lists gRPC codes beyond the defaults, or has gRPC health checks, uses gRPC. */
 static bool speaks_grpc(const struct lint_target *target)
 {
     struct becalm_retry_on usual = {.tokens = 0};
@@ -122,7 +122,7 @@ struct need {
     char traffic[96];
 };
 
-/* False: nothing is remembered, or nobody has said how much traffic there is. */
+/* False: no keys are remembered, or the policy does not declare the traffic. */
 static bool need_of(const struct lint_target *target, struct need *need)
 {
     const struct becalm_service *service = target->service;

@@ -23,7 +23,7 @@ static bool same_match(const struct becalm_match *a, const struct becalm_match *
            same_name(a->header_name, b->header_name) && same_text(a->header_value, b->header_value);
 }
 
-/* Does each of the matches stand in the other list as well? */
+/* Is each of the matches in the second list as well? */
 static bool all_stand_in(const struct becalm_match *first, const struct becalm_match *list)
 {
     const struct becalm_match *match = first;
@@ -39,7 +39,7 @@ static bool all_stand_in(const struct becalm_match *first, const struct becalm_m
     return true;
 }
 
-/* Who takes the requests instead: of equals the one that stands first in the file. NULL: nobody. */
+/* The service or endpoint that takes the requests instead: of equals the first in the file. NULL: none. */
 static const char *hidden_by(const struct lint_target *target)
 {
     const struct becalm_service *service = target->service;

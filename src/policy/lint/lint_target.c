@@ -115,7 +115,7 @@ void lint_post_retry(struct lint *l, const struct lint_target *target)
     }
     bool safe = target->endpoint != NULL && all_idempotent(&target->endpoint->match);
     if (safe || (target->service != NULL && all_idempotent(&target->service->match))) {
-        return; /* what is for GET alone has endpoints for GET alone */
+        return; /* a service for GET alone has only endpoints for GET */
     }
     finding = lint_find(l, target, "idempotent");
     if (finding == NULL) {

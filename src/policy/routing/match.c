@@ -123,7 +123,7 @@ static bool path_meets(const struct path *a, const struct path *b)
     if (path_covers(a, b) || path_covers(b, a)) {
         return true;
     }
-    /* /pay as a start and as a prefix, or a start above a prefix: the prefix is what both have. */
+    /* /pay as a start and as a prefix, or a start above a prefix: both match the prefix's requests. */
     const struct path *start = a->kind == PATH_START ? a : b;
     const struct path *prefix = a->kind == PATH_START ? b : a;
     return start->kind == PATH_START && prefix->kind == PATH_PREFIX && becalm__path_under(start->text, prefix->text);

@@ -10,7 +10,7 @@
 /* No conditions at all? */
 bool match_is_empty(const struct becalm_match *);
 
-/* Does it fit every request that the other one fits? */
+/* Does `wide` fit every request that `narrow` fits? */
 bool match_covers(const struct becalm_match *wide, const struct becalm_match *narrow);
 
 /* Can one request fit both? */

@@ -87,7 +87,7 @@ static bool port_read(struct becalm_text text, uint32_t *port)
     return text.length == 1 || *port <= UINT16_MAX;
 }
 
-/* "Pay.Local.:8080" is pay.local and 8080; "[::1]:80" is [::1] and 80. False: too long, or no such thing. */
+/* "Pay.Local.:8080" is pay.local and 8080; "[::1]:80" is [::1] and 80. False: too long, or not of this form. */
 static bool host_read(struct becalm_text text, struct host *host)
 {
     size_t length = 0;
@@ -474,7 +474,7 @@ static const struct row *range_find(const struct route_table *table, struct rang
     return NULL;
 }
 
-/* By the host's own name, then by what it lies below, the longest suffix first, then any. */
+/* By the host's own name, then by its parent domains, the longest suffix first, then any host. */
 static const struct row *service_find(const struct route_table *table, const struct seeker *seeker)
 {
     const struct host *host = &seeker->host;
@@ -588,7 +588,7 @@ struct route route_find(const struct route_table *table, const struct route_requ
     }
     seeker.path = becalm__path_normalize(&path, normal);
     if (!table->by_host || !host_read(request->host, &seeker.host)) {
-        seeker.host.length = 0; /* it is nobody's name; who takes any host takes this one too */
+        seeker.host.length = 0; /* no service has this name; a service for any host takes it, too */
     }
     if (!table->by_host || seeker.host.port == NO_PORT) {
         seeker.host.port = HTTP_PORT;

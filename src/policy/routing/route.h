@@ -35,7 +35,7 @@ struct route_request {
     /* Does it have a header of this name, in any case, with exactly this value? NULL: it has no headers. */
     bool (*has_header)(const void *headers, const char *name, struct becalm_text value);
     const void *headers;
-    bool by_listener; /* it came in where `service` alone is: whose it is, is known */
+    bool by_listener; /* the request came by a listener of `service` alone, so its service is known */
     uint32_t service;
 };
 
@@ -45,7 +45,7 @@ struct route {
     uint32_t service;                          /* index in the config, or ROUTE_NONE */
     uint32_t endpoint;                         /* index in the service, or ROUTE_NONE: its own rules */
     const struct becalm_match *match;          /* of the service, which the request fits; NULL: there is none */
-    const struct becalm_match *endpoint_match; /* likewise */
+    const struct becalm_match *endpoint_match; /* the match of the endpoint */
     bool bad_path;  /* the path has .. segments or bad escapes, so that it has no route: 400 */
     bool ambiguous; /* the path as it came leads here, and its resolved form elsewhere: 400 */
 };

@@ -27,7 +27,7 @@ static bool address_is_fine(struct loader *l, const char *key, const struct yaml
     return true;
 }
 
-/* What has to stand together in `tls` of a listener. */
+/* Checks keys of a listener's `tls` that need each other. */
 static void tls_check(struct loader *l, struct becalm_listener *listener, const struct yaml_node *tls)
 {
     bool mapping = tls->kind == YAML_MAPPING;

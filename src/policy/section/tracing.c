@@ -26,8 +26,8 @@ static bool is_written(char c) /* in a field's value: no control byte may begin 
     return (unsigned char)c >= ' ' && c != 0x7f;
 }
 
-/* http:// or https:// with a host, and nothing that an export has no use for: credentials are headers, which nobody
- * shows. */
+/* http:// or https:// with a host, and no part that an export does not use. Credentials belong into headers, which are
+ * never shown. */
 static bool endpoint_is_fine(const char *endpoint)
 {
     struct becalm_text text = {endpoint, strlen(endpoint)};

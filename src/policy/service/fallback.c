@@ -45,7 +45,7 @@ static bool is_value(const char *text)
     return true;
 }
 
-/* What frames the answer, or is the gateway's own to say. */
+/* Fields that frame the answer, or that only the gateway sets. */
 static bool is_ours(const char *name, size_t length)
 {
     static const char *const ours[] = {
@@ -132,7 +132,7 @@ void fallback_settle(struct loader *l, struct becalm_rules *rules, const char *w
     }
 }
 
-/* One service's own rules, or an endpoint's. What `defaults:` name need not suit each service. */
+/* One service's own rules, or an endpoint's. A fallback in `defaults:` need not suit each service. */
 static void check(struct loader *l, const struct becalm_service *service, const struct becalm_rules *rules)
 {
     const char *name = rules->fallback.service;

@@ -2,7 +2,7 @@
 #ifndef BECALM_POLICY_FALLBACK_H
 #define BECALM_POLICY_FALLBACK_H
 
-/* What is answered in place of a service that can't (`fallback`). */
+/* The answer in place of a service that can't answer (`fallback`). */
 
 #include "policy/loader.h"
 

@@ -15,7 +15,7 @@ void unlisted_rules(struct becalm_rules *rules)
     static const char *const settled[] = {"maxRetries",       "breaker.enabled", "limit.kind",
                                           "throttle.enabled", "hedge.enabled",   "outlier.enabled",
                                           "restart.enabled",  "rate.enabled",    "gate.maxQueue"};
-    struct becalm_origins *origins = (struct becalm_origins *)(uintptr_t)rules->origins; /* it is being filled */
+    struct becalm_origins *origins = (struct becalm_origins *)(uintptr_t)rules->origins; /* still being filled */
     rules->policy.max_retries = 0;
     rules->policy.breaker.enabled = false;
     rules->policy.limit.kind = BECALM_LIMIT_NONE;

@@ -8,7 +8,7 @@
 
 /* Does the service have `unlisted: pass`? `node` is its mapping in the file. */
 bool unlisted_is(const struct yaml_node *node);
-/* The defaults of such a service: calls pass, and the results of one host do not affect another. */
+/* The defaults of a service with `unlisted: pass`: calls pass, and the results of one host do not affect another. */
 void unlisted_rules(struct becalm_rules *);
 /* The keys that it can't have, and its host, "*". */
 void unlisted_settle(struct loader *, struct becalm_service *, const struct yaml_node *key,

@@ -300,7 +300,7 @@ void client_admit(struct client *client)
 {
     client_moves(client);
     client_enter(client, CLIENT_HEAD);  /* a new client sends soon */
-    if (wire_readable(&client->wire)) { /* it has done so while it waited */
+    if (wire_readable(&client->wire)) { /* the request arrived while the client waited for its place */
         loop_later(&client->worker->loop, &client->task);
     }
 }
@@ -726,7 +726,7 @@ static const char *take(struct client *client, const char *at, const char *end, 
             return end;
         }
         if (client->wire.source.fd != fd) {
-            return NULL; /* it was closed on the way */
+            return NULL; /* the client was closed in the loop above */
         }
     }
     return at;

@@ -33,7 +33,7 @@ struct client_taker_ops {
     void (*ready)(struct client_taker *);
     /* The gateway ends soon (worker->leaving): tells the peers, if the protocol has a way. May end the client. */
     void (*leave)(struct client_taker *);
-    /* Does it wait for one side only: for an end that does not take its bytes, or because the other end has closed? */
+    /* Is only one direction still open or moving: one end does not read its bytes, or one end has closed? */
     bool (*lopsided)(const struct client_taker *);
     uint64_t (*held)(const struct client_taker *); /* bytes of its buffer */
     void (*free)(struct client_taker *);
@@ -42,8 +42,8 @@ struct client_taker_ops {
 /* Where clients get a place among maxConnections: room.h. */
 struct client_places {
     void (*enter)(struct client *); /* a new connection: admits it, answers it, or lets it wait */
-    void (*late)(struct client *);  /* it has waited CLIENT_PLACE_PATIENCE: admits or answers it */
-    void (*leave)(struct client *); /* it is being closed */
+    void (*late)(struct client *);  /* the client has waited for CLIENT_PLACE_PATIENCE: admits or answers it */
+    void (*leave)(struct client *); /* the client is being closed */
 };
 #define CLIENT_PLACE_PATIENCE BECALM_S
 
@@ -85,10 +85,10 @@ struct client {
     bool chunks;          /* the answer that is being written is sent in chunks */
     bool http_1_0;        /* as its present request says */
     bool close_after : 1; /* close when all bytes are written */
-    bool placed : 1;      /* it is counted in maxConnections */
+    bool placed : 1;      /* this connection is counted in maxConnections */
     bool asked : 1;       /* HTTP/2 can't begin: a request has come, the listener has no h2, or TLS has chosen HTTP/1 */
     bool only_h2 : 1;     /* its listener speaks only HTTP/2 */
-    bool tallied : 1;     /* it is counted in maxConnectionsPerClient */
+    bool tallied : 1;     /* this connection is counted in maxConnectionsPerClient */
 };
 
 /* malloc() has a class for this, and idle connections are mostly this. */
@@ -131,7 +131,7 @@ void client_close(struct client *);
 /* Resets the connection, so that the client can't mistake a partial answer for a complete one. */
 void client_abort(struct client *);
 
-/* It has a place: its request is read. */
+/* The client has a place: its request is read. */
 void client_admit(struct client *);
 /* Makes an answer to a request that never became an exchange: fills the draft and returns the body; both use `room`
  * (OWN_ROOM bytes). Counts and logs it. */
@@ -141,10 +141,10 @@ struct becalm_text client_refusal(const struct client *, struct draft *, char *r
 void client_goodbye(struct client *);
 /* Answers a request that never became an exchange, and ends the connection. */
 void client_refuse(struct client *, uint32_t status, const char *reason, const char *what);
-/* Closes it now, to make room for another one. A client in the middle of a request is told why, if its socket takes
- * that without waiting. */
+/* Closes the client now, to make room for another one. A client in the middle of a request gets an answer with the
+ * reason, if its socket accepts that without waiting. */
 void client_displace(struct client *, const char *reason, const char *what);
-/* What the client would lose by that: for its crowd. */
+/* The price of closing this client, by which its crowd chooses. */
 enum price client_price(struct crowd_member *, becalm_ns *since);
 
 /* Closes it if it is idle. */

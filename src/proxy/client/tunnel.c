@@ -18,9 +18,9 @@ struct tunnel {
     struct client_taker taker;
     struct task task; /* goes on, after others had their turn */
     struct client *client;
-    bool far_shut; /* we told it that we won't */
+    bool far_shut; /* our FIN to the far end was sent */
     bool client_shut;
-    uint64_t host_key; /* the host whose place it has */
+    uint64_t host_key; /* the host in whose maxTunnelsPerHost the tunnel is counted */
     bool websocket;
     struct websocket_frames out; /* of a websocket: frames that went to the far end, and to the client */
     struct websocket_frames in;
@@ -248,7 +248,7 @@ bool tunnel_open(struct client *client, const struct stream_tunnel *plan)
         plan->host->ops->drop(plan->host);
         return false;
     }
-    plan->host->ops->take(plan->host, &tunnel->far); /* with what the host did not take yet */
+    plan->host->ops->take(plan->host, &tunnel->far); /* including bytes that the host has not read yet */
     tunnel->taker.ops = &ops;
     tunnel->client = client;
     tunnel->far.source.ready = far_ready;

@@ -9,8 +9,8 @@
 
 #include "client.h"
 
-/* Answers the client, and makes a tunnel of its connection and the host's; it begins when the exchange is over. False:
- * no memory. */
+/* Answers the client, and joins its connection and the host's to a tunnel. The tunnel begins when the exchange is over.
+ * False: out of memory. */
 bool tunnel_open(struct client *, const struct stream_tunnel *);
 
 #endif

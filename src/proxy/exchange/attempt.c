@@ -81,15 +81,15 @@ void attempt_abandon(struct attempt *attempt)
     attempt_free(attempt);
 }
 
-/* How an attempt failed, as far as it is not the outcome's to say. */
+/* How an attempt failed, beyond the outcome. */
 struct why_failed {
-    const char *rule; /* of its protocol, that the host's answer breaks; NULL: none */
-    bool no_listener; /* nobody listens at the host */
+    const char *rule; /* the rule of the protocol that the host's answer breaks; NULL: none */
+    bool no_listener; /* no process listens on the host's port */
     bool reset;       /* the host has reset the stream of HTTP/2, with `code` */
     uint32_t code;
 };
 
-/* It ends without an answer that is passed on, or not to its end. */
+/* The attempt ends without an answer, or with an answer that was only partly passed on. */
 static void fail_as(struct attempt *attempt, enum becalm_http_failure failure, struct why_failed why)
 {
     struct exchange *exchange = attempt->exchange;
@@ -112,7 +112,7 @@ static void fail(struct attempt *attempt, enum becalm_http_failure failure)
     fail_as(attempt, failure, (struct why_failed){0});
 }
 
-/* It ends for want of our own means: that is not the host's fault. */
+/* The attempt ends because the gateway has no memory or descriptor left: that is not the host's fault. */
 static void give_up(struct attempt *attempt)
 {
     struct becalm_outcome ours = {.kind = BECALM_OUTCOME_CANCELLED};
@@ -144,8 +144,9 @@ static size_t introduces(const struct host_stream *stream, uint32_t version, cha
     return proxy_header_write(version, &from, &to, header);
 }
 
-/* The connection that the client has logged in by, or is about to, if it leads to a host of this service. False: there
- * is none. The engine's choice of a host does not count then; it is told where the attempt goes instead. */
+/* Takes the connection on which the client has logged in or is about to, if it leads to a host of this service. False:
+ * there is none. This connection overrides the engine's choice of a host, so the engine is told the host that is used
+ * instead. */
 static bool get_own(struct attempt *attempt)
 {
     struct exchange *exchange = attempt->exchange;
@@ -719,8 +720,8 @@ static bool await(struct attempt *attempt, const struct head *head)
     return true;
 }
 
-/* A head that is not all of the answer has no status; who says there that it is a failure is believed, and who says
- * that it is none has to say so at the end. */
+/* A head that is followed by more of the answer should carry no gRPC status. A failure there is believed. A success
+ * there does not count: the trailers must say it. */
 static bool says_failure(const struct head *head)
 {
     uint32_t code = head_grpc_status(head);

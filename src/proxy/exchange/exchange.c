@@ -103,7 +103,7 @@ static void orphan_begin(struct exchange *exchange)
     }
     worker->orphans = exchange;
     silence_arm(exchange);
-    if (exchange->passing != NULL) { /* it may have waited for the client to read */
+    if (exchange->passing != NULL) { /* the answer may have waited for the client to read */
         loop_later(&worker->loop, &exchange->passing->stream.task);
     }
 }
@@ -358,7 +358,7 @@ static void step(struct exchange *exchange, struct becalm_event *event, bool *se
     }
     note_action(exchange, &action);
     if (attempt != NULL && (action.flags & BECALM_DO_ANSWER) == 0) {
-        attempt_free(attempt); /* it is over, and its slot may be needed again */
+        attempt_free(attempt); /* the attempt is over, and its slot may be needed again */
         attempt = NULL;
     }
     act(exchange, &action);
@@ -388,7 +388,7 @@ bool exchange_event(struct exchange *exchange, enum becalm_event_kind kind, uint
     }
     BECALM_ASSERT(exchange->phase == EXCHANGE_CALLING);
     if (kind == BECALM_EVENT_TIMER) {
-        exchange->timer_at = BECALM_NEVER; /* it has fired */
+        exchange->timer_at = BECALM_NEVER; /* the timer has fired */
     }
     exchange->in_step = true;
     step(exchange, &event, &serve);

@@ -11,7 +11,7 @@
  *   exchange_request.c  the client's request, and the request that is written to a host
  *   exchange_answer.c   a host's answer, and the answer that is written to the client
  *   attempt.c           one attempt on a connection
- *   attempt_fault.c     injected faults: what they delay, and the attempts that they hit
+ *   attempt_fault.c injected faults that delay or end attempts
  *   attempt_passing.c   attempts to hosts that no service names
  *   exchange_fallback.c fallbacks: another service, or a fixed answer of the policy
  *   exchange_fault.c    injected faults that hit calls
@@ -36,7 +36,7 @@
 #include "origin/trace_context.h"
 
 #define EXCHANGE_BYTES     4096u  /* a request's head and small body live in the exchange itself */
-#define EXCHANGE_BODY_STEP 16384u /* so many bytes of a body must arrive in each bodyTimeout, or it is too slow */
+#define EXCHANGE_BODY_STEP 16384u /* bytes of a body that must arrive in each bodyTimeout; else it is too slow */
 #define KEEP_BYTES         4096u  /* of a failed answer's body, while a retry may still bring a better one */
 
 enum attempt_state {
@@ -132,10 +132,10 @@ enum request_phase { REQUEST_COMING, REQUEST_WHOLE };
  */
 enum exchange_join { EXCHANGE_JOIN_NONE, EXCHANGE_JOIN_IN, EXCHANGE_JOIN_OUT };
 
-/* What to do with traceparent; with tracing off it is passed on unchanged. */
+/* How traceparent is handled. With tracing off the field is passed on unchanged. */
 enum exchange_trace {
     EXCHANGE_TRACE_PASSES,
-    EXCHANGE_TRACE_CONTINUED, /* it is sampled: each attempt is a span of ours */
+    EXCHANGE_TRACE_CONTINUED, /* the client's trace is sampled: each attempt is a span of the gateway */
     EXCHANGE_TRACE_BEGUN      /* a trace begins with this call, sampled or not; request_id is its id */
 };
 struct exchange_span;
@@ -145,7 +145,7 @@ enum answer_phase {
     ANSWER_NONE,  /* nothing of it was written; 1xx don't count */
     ANSWER_BEGUN, /* its head was written: if the exchange ends now, the client's connection is cut */
     ANSWER_ENDED, /* all of it was written */
-    ANSWER_TUNNEL /* it was 101, or CONNECT's: from now on bytes go both ways, and the exchange ends */
+    ANSWER_TUNNEL /* the answer was 101, or the 2xx to CONNECT: from now on bytes go both ways, and the exchange ends */
 };
 
 /* The fallback for a service that could not answer. */
@@ -171,13 +171,13 @@ struct exchange {
     enum request_phase request;
     bool client_broke; /* a write to the client failed in the middle of a step */
     becalm_ns timer_at;
-    bool grpc;                        /* it is a gRPC call */
+    bool grpc;                        /* the request is a gRPC call */
     uint32_t grpc_status;             /* of the latest answer; BECALM_GRPC_NONE: none */
     uint32_t grpc_previous;           /* attempts of a layer above, before this one */
     bool tunnel_place;                /* one of maxTunnels */
     bool host_full;                   /* the host has maxTunnelsPerHost already */
     bool no_means;                    /* no descriptor or memory of our own was left for a connection */
-    bool connect_late;                /* it was the latest attempt's connect that timed out */
+    bool connect_late;                /* the latest attempt timed out while it connected */
     enum becalm_http_failure failure; /* of the latest attempt that had no whole answer */
     const char *rule;                 /* the HTTP/1 rule that its host broke, or why DNS failed; NULL: none */
     becalm_ns arrived_at;
@@ -193,7 +193,7 @@ struct exchange {
     struct bytes trailers;  /* after the body, as they came */
     bool body_streams;      /* is sent on while it arrives: too large to keep, or its end is not known */
     bool body_recorded;     /* of a streamed body: all that has arrived is kept, for another attempt */
-    struct expect *expect;  /* Expect was sent to the host, whose 100 is awaited; NULL: not, or not any more */
+    struct expect *expect;  /* set while a 100 from the host is awaited, because Expect was sent to it; else NULL */
     size_t body_reserved;   /* of replay.total */
     size_t body_buffered;   /* of a streamed body: bytes that maxBuffered counts */
     uint64_t body_bytes;    /* that have arrived */
@@ -203,7 +203,7 @@ struct exchange {
     struct origin origin;   /* where it came from, also when the client has gone */
     enum exchange_join join;
     enum exchange_trace trace;
-    struct exchange_span *span;              /* of a call whose spans are exported; NULL: they are not */
+    struct exchange_span *span;              /* the spans of this call; NULL: they are not exported */
     const struct snapshot_target *fell_from; /* the target that could not answer; NULL: no fallback so far */
     enum fallback fallback;                  /* the fallback that was used */
     bool falls;                              /* the call is over, and another service is about to be called */
@@ -220,7 +220,8 @@ struct exchange {
     uint32_t status;  /* written to the client; 0: not yet */
     uint32_t interim; /* how many 1xx were passed on */
     enum answer_phase answer;
-    bool event_stream; /* it may be silent for longer than other answers; known once its head is written */
+    bool event_stream; /* an event stream, which may be silent for longer than other answers; known once its head is
+                          written */
     uint64_t answer_bytes;
     struct attempt *passing;
     const struct offer *offer; /* while the engine is asked about it */
@@ -244,7 +245,7 @@ struct exchange {
     struct becalm_outcome end[BECALM_SLOTS];
     char fault[FAULT_NAME_MAX];         /* if it is `faulted` */
     struct meter_steps steps;           /* the counted steps of the call */
-    char request_id[REQUEST_ID_LENGTH]; /* of a call whose request came without one */
+    char request_id[REQUEST_ID_LENGTH]; /* the id that was made for a request that came without one */
     char retry_after[32];               /* of the latest failed answer, as it came; its first byte is zeroed */
     struct store_key key;
     struct store_ask ask;
@@ -284,8 +285,8 @@ bool exchange_body_slow(const struct exchange *);
 becalm_ns exchange_body_due(const struct exchange *);
 /* How long the exchange may go without progress on either side; BECALM_NEVER: the engine times the call. */
 becalm_ns exchange_patience(const struct exchange *);
-/* There was no progress for that long, and no bytes wait for the client to read. False: the client's body is what does
- * not arrive, and the exchange is unchanged. */
+/* There was no progress for that long, and no bytes wait for the client to read. False: the exchange only waits for the
+ * client's body, and is unchanged. */
 bool exchange_stalled(struct exchange *);
 /* The idle timeout of event streams and tunnels, which are often silent: `written`, or if the policy sets none, the
  * usual value of other proxies. */
@@ -432,7 +433,7 @@ static inline enum meter_protocol exchange_protocol(const struct exchange *excha
 
 /* exchange_grpc.c */
 bool grpc_is_call(const struct head *);
-/* Is it a gRPC call whose client accepts trailers? */
+/* Is the request a gRPC call whose client accepts trailers? */
 static inline bool grpc_has_trailers(const struct exchange *exchange)
 {
     return exchange->grpc && exchange->head->version == HTTP_2;
@@ -462,7 +463,7 @@ struct fault_hold {
 struct fault_hold *fault_hold(struct worker *, const struct fault_hit *, becalm_ns at,
                               void (*then)(struct fault_hold *), void *data);
 void fault_hold_free(struct fault_hold *);
-void fault_holds_end(struct worker *); /* those whose fault is over */
+void fault_holds_end(struct worker *); /* ends the holds whose fault is over */
 /* Is the exchange hit, by a fault of this kind? Notes it. */
 bool fault_hits(struct exchange *, bool to_clients, uint32_t host, struct fault_hit *);
 /* Is the attempt hit, which is about to begin? Then it ends by itself, or begins later. */
@@ -477,15 +478,15 @@ enum attempt_place {
     ATTEMPT_NOWHERE
 };
 enum attempt_place attempt_place(struct attempt *, const char **why); /* NOWHERE, if there is more to say */
-void attempt_unplace(struct attempt *);                               /* it ends */
+void attempt_unplace(struct attempt *);                               /* the attempt ends */
 void attempts_named(struct worker *);     /* some names have been resolved, or could not be */
-void passing_hosts_drop(struct worker *); /* at its end */
+void passing_hosts_drop(struct worker *); /* at the worker's end */
 
 /* exchange_fallback.c: the fallback for a call that ends with this reason, of whose answer nothing was delivered. */
 enum fallback fallback_of(const struct exchange *, enum becalm_reason);
-void fallback_answer(struct exchange *, const struct becalm_action *); /* writes that of the policy */
-void fallback_begin(struct exchange *);                      /* its target is the other service's from now on */
-void fallback_name(struct draft *, const struct exchange *); /* tells the client */
+void fallback_answer(struct exchange *, const struct becalm_action *); /* writes the fixed answer of the policy */
+void fallback_begin(struct exchange *);                      /* from now on the call goes to the fallback's service */
+void fallback_name(struct draft *, const struct exchange *); /* adds the field `becalm-fallback` */
 
 /* exchange_fault.c: does a fault hit the call that is about to begin? Then the exchange ends, or goes on later. */
 bool exchange_fault(struct exchange *);
@@ -505,7 +506,7 @@ void attempt_free(struct attempt *);
 void attempt_stalled(struct attempt *);        /* its answer, or the upload before it, makes no progress any more */
 void attempt_resume(struct attempt *);         /* the client takes bytes again */
 void attempt_body(struct attempt *);           /* there is more of the request's body */
-bool attempt_blocked(const struct attempt *);  /* its host does not take what was written already */
+bool attempt_blocked(const struct attempt *);  /* its host does not read the bytes that were written already */
 uint64_t attempt_held(const struct attempt *); /* bytes of its buffers */
 
 /* exchange_key.c: does the endpoint remember keys? */
@@ -513,8 +514,8 @@ static inline bool key_guards(const struct becalm_rules *rules)
 {
     return rules->key == BECALM_KEY_REQUIRED || rules->key == BECALM_KEY_ENFORCED;
 }
-/* Begins the key of a request to such an endpoint. True: the call may begin. False: the request was answered or
- * refused, and the exchange is freed; or the store is asked, and the exchange goes on by itself. */
+/* Begins the key of a request to an endpoint that remembers keys. True: the call may begin. False: the request was
+ * answered or refused, and the exchange is freed; or the store is asked, and the exchange goes on by itself. */
 bool key_begin(struct exchange *);
 void key_forget(struct exchange *); /* ASKING: the exchange is cancelled */
 void key_store_begin(struct exchange *, const struct offer *);
@@ -526,15 +527,16 @@ void key_end(struct exchange *);
 
 /* exchange_expect.c: the host is asked whether it wants the body. False: no memory. */
 bool expect_begin(struct exchange *);
-/* The same of an attempt whose body is here (expectContinue). False: no memory, or nothing is to be asked. */
+/* The same for an attempt whose body has arrived already (expectContinue). False: out of memory, or the host need not
+ * be asked. */
 bool ask_begin(struct attempt *);
-void ask_drop(struct attempt *);     /* it is answered, or of no interest any more */
-void expect_sent(struct exchange *); /* it has been asked, just now */
+void ask_drop(struct attempt *);     /* the host has answered, or its answer does not matter any more */
+void expect_sent(struct exchange *); /* the head with Expect has just been written to the host */
 /* The host wants the body, or has not answered for too long: the client gets a 100. False: the write broke the client's
  * connection, and the exchange is freed. */
 bool expect_met(struct exchange *);
 void expect_drop(struct exchange *);
-void expect_answer(const struct exchange *); /* for the host, whose body is collected first */
+void expect_answer(const struct exchange *); /* sends the 100 itself, because it collects the body first */
 
 /* exchange_tunnel.c: places, at most maxTunnels in all and maxTunnelsPerHost. Taken when a request asks for a tunnel,
  * given back with its end or the tunnel's. False: there is none. */

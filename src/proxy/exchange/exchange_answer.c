@@ -31,7 +31,7 @@ void answer_classify(struct attempt *attempt, const struct head *head, struct be
                            FIELD_BIT(FIELD_ENVOY_OVERLOADED);
     struct becalm_http_answer answer = {.status = attempt->status, .grpc_status = BECALM_GRPC_NONE};
     UNFILLED char joined[EXCHANGE_MARK_ROOM];
-    if (exchange->join == EXCHANGE_JOIN_IN && attempt->status >= 500) { /* it failed because a call that it made did */
+    if (exchange->join == EXCHANGE_JOIN_IN && attempt->status >= 500) { /* maybe because a call of the program failed */
         answer.mark = exchange_join_mark(exchange, joined);
     }
     if ((head->seen & hints) != 0) {
@@ -106,8 +106,8 @@ void answer_keep(struct exchange *exchange, const struct offer *offer)
     kept->whole &= fields;
 }
 
-/* A 1xx before the answer belongs to the whole call, whichever attempt it came from: a client accepts any number of
- * them, and they promise nothing (RFC 8297), so the call may still be retried after them. */
+/* A 1xx before the answer belongs to the whole call, no matter from which attempt it came: a client accepts any number
+ * of them, and they promise nothing (RFC 8297), so the call may still be retried after them. */
 
 #define INTERIM_MAX 16u /* for one call; further ones are left out, and all while a client does not read */
 
@@ -214,7 +214,7 @@ static void draft_answer(struct draft *draft, struct exchange *exchange, const s
 
 /* The body. */
 
-/* Writes to the client; for a call whose client has gone, checks whether it must still go on. */
+/* The result of a write to the client. If the client has gone, checks instead whether the call must still go on. */
 static bool answered(struct exchange *exchange, bool written)
 {
     return exchange->client == CLIENT_GONE ? exchange_orphan_moves(exchange) : written;
@@ -263,7 +263,7 @@ void answer_begin(struct exchange *exchange, const struct offer *offer, const st
     exchange->rule = NULL; /* of an attempt before */
     answer_enter(exchange, ANSWER_BEGUN);
     if (exchange->body_recorded) {
-        exchange_record_end(exchange, offer->attempt); /* what was delivered can't be taken back */
+        exchange_record_end(exchange, offer->attempt); /* bytes that were delivered can't be taken back */
     }
     if (exchange->holds_key) {
         key_store_begin(exchange, offer);

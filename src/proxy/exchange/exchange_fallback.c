@@ -9,7 +9,7 @@
 
 #define VALUES_ROOM 1024u
 
-/* The bit of `fallback.on` for such an end; 0: it has no fallback. */
+/* The bit of `fallback.on` for calls that end with this reason; 0: they have no fallback. */
 static uint32_t word_of(enum becalm_reason why)
 {
     switch (why) {
@@ -68,7 +68,7 @@ enum fallback fallback_of(const struct exchange *exchange, enum becalm_reason wh
 {
     const struct snapshot_target *target = asked(exchange);
     const struct becalm_fallback *fallback = &target->rules->fallback;
-    BECALM_ASSERT(exchange->answer == ANSWER_NONE); /* it is asked before an answer begins, or where none has */
+    BECALM_ASSERT(exchange->answer == ANSWER_NONE); /* a fallback is looked for only before an answer begins */
     if ((fallback->on & word_of(why)) == 0 || target->state->policy.shadow || exchange->holds_key ||
         exchange->is_connect || exchange->upgrades || exchange->client == CLIENT_GONE) {
         return FALLBACK_NONE;

@@ -26,13 +26,13 @@ void grpc_classify(struct attempt *attempt, const struct head *head, struct beca
         answer_classify(attempt, head, outcome);
         return;
     }
-    /* It ends without saying how it went: gRPC's clients take that for UNKNOWN. */
+    /* The answer ends without a gRPC status: gRPC clients read that as UNKNOWN. */
     exchange->grpc_status = BECALM_GRPC_UNKNOWN;
     struct becalm_http_answer nothing = {.status = attempt->status, .grpc_status = BECALM_GRPC_UNKNOWN};
     becalm_http_classify(&exchange->target->rules->retry_on, &nothing, outcome);
 }
 
-/* As gRPC's clients read it. REFUSED_STREAM is another matter: that was never sent. */
+/* Maps codes as gRPC clients do. REFUSED_STREAM does not come here: that request was never processed. */
 void grpc_classify_reset(struct exchange *exchange, uint32_t code, struct becalm_outcome *outcome)
 {
     exchange->grpc_status = code == H2_ENHANCE_YOUR_CALM ? BECALM_GRPC_RESOURCE_EXHAUSTED
@@ -40,9 +40,9 @@ void grpc_classify_reset(struct exchange *exchange, uint32_t code, struct becalm
                                                          : BECALM_GRPC_INTERNAL;
     struct becalm_http_answer answer = {.status = 200, .grpc_status = exchange->grpc_status};
     becalm_http_classify(&exchange->target->rules->retry_on, &answer, outcome);
-    outcome->status = 0; /* there was none */
+    outcome->status = 0; /* no HTTP status arrived */
     if (code != H2_ENHANCE_YOUR_CALM) {
-        outcome->kind = BECALM_OUTCOME_BROKEN; /* whatever its code says of a service that has answered */
+        outcome->kind = BECALM_OUTCOME_BROKEN; /* even if the gRPC code would mean something else in an answer */
     }
 }
 

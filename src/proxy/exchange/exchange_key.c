@@ -94,8 +94,8 @@ static void put_name(char *text, size_t size, const unsigned char id[STORE_ID])
 
 static void refuse_held(struct exchange *exchange)
 {
-    char detail[192] = "a request with this idempotency key was sent, and it is unknown whether it was executed: see "
-                       "what became of it before you use another key. It is held as ";
+    char detail[192] = "a request with this idempotency key was sent, and it is unknown whether it was executed: "
+                       "find that out before you use another key. It is held as ";
     put_name(detail, sizeof detail, exchange->key.id);
     exchange_refuse(exchange, 409, "http_request_denied", "key_unknown", detail);
 }
@@ -145,8 +145,8 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
                            &(struct refusal){.status = 503,
                                              .error = "proxy_internal_response",
                                              .reason = "key_store_forgot",
-                                             .detail = "the store of idempotency keys may have forgotten this one, and "
-                                                       "is being told again what was done",
+                                             .detail = "the store of idempotency keys may have forgotten this "
+                                                       "key; gateways are writing their keys to it again",
                                              .retry_after = ask->wait});
         break;
     case STORE_FULL:
@@ -207,7 +207,7 @@ static void key_told(struct store_ask *ask)
     }
 }
 
-/* It is looked for by the secret before, too, where there is one. */
+/* If there is a previous secret, the key is also looked up under its hash. */
 static void key_ask(struct exchange *exchange, struct becalm_text key)
 {
     struct worker *worker = exchange->worker;

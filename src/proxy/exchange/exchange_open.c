@@ -112,7 +112,7 @@ static void begin(struct exchange *exchange)
     becalm_call_init(&exchange->call, &target->state->policy, &target->state->target, &request);
     meter_begin(exchange->meter, &exchange->steps);
     exchange_event(exchange, BECALM_EVENT_BEGIN, 0, NULL);
-    /* It may have been put in line, been served at once, and be over: the client knows. */
+    /* The call may have been queued, served at once, and ended already: then the stream has no exchange any more. */
     if (stream->exchange == exchange && stream->ops->left(stream)) {
         exchange_left(exchange);
     }
@@ -323,7 +323,7 @@ void exchange_open(struct worker *worker, struct client_stream *stream, const st
     }
     if (route.ambiguous) {
         exchange_refuse(exchange, 400, "http_request_denied", "ambiguous_path",
-                        "this path, and what a service may make of it, fall under different rules");
+                        "this path, and the path that a service may read it as, fall under different rules");
         return;
     }
     if (route.service == ROUTE_NONE) {

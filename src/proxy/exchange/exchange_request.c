@@ -88,7 +88,7 @@ bool exchange_route(struct exchange *exchange, struct route *route)
     exchange->path = parts.path;
     exchange->host_name = parts.authority.at != NULL ? parts.authority : head_find(head, FIELD_HOST);
     const struct snapshot_door *door = &exchange->view->snapshot->door[exchange->origin.door];
-    if (door->name != NULL && door->service == ROUTE_NONE) { /* it came in by a listener of a service that has gone */
+    if (door->name != NULL && door->service == ROUTE_NONE) { /* the service of this listener is gone */
         *route = (struct route){.service = ROUTE_NONE, .endpoint = ROUTE_NONE};
         return true;
     }

@@ -172,7 +172,7 @@ static void put_attempts(struct span_note *note, const struct exchange *exchange
     const struct becalm_record *record = &exchange->call.record;
     const struct exchange_span *span = exchange->span;
     becalm_ns now = exchange->worker->loop.now;
-    uint32_t last = 0; /* whose status of gRPC the call has */
+    uint32_t last = 0; /* the attempt whose gRPC status the call has */
     for (uint32_t i = 0; i + 1 < note->spans; i++) {
         last = has_ended(&record->attempt[i]) ? i : last;
     }

@@ -7,7 +7,7 @@
 
 struct h2_room *h2_room(struct worker *worker)
 {
-    size_t heads = WORKER_OUT; /* whatever maxHeaderBytes becomes */
+    size_t heads = WORKER_OUT; /* enough for any maxHeaderBytes after a reload */
     if (worker->h2 == NULL) {
         struct h2_room *room = malloc(sizeof *room + heads);
         if (room != NULL) {

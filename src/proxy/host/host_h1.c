@@ -249,7 +249,7 @@ static bool take_answer(struct host_stream *stream, const char *at, const char *
     return take_body(stream, head, at, end);
 }
 
-/* Some hosts send an empty line before their status line. One is left out; it can't be anything else. */
+/* Some hosts send an empty line before their status line. One empty line is skipped; it can't have another meaning. */
 static const char *skip_blank(struct host_stream *stream, const char *bytes, const char *end)
 {
     if (stream->h1.blank || end - bytes < 2 || bytes[0] != '\r' || bytes[1] != '\n') {
@@ -368,7 +368,7 @@ static void read_answer(struct host_stream *stream)
     struct worker *worker = worker_of(stream);
     for (int turn = 0; wire_readable(&upstream->wire); turn++) {
         if (stream->h1.answers && stream->calls->full(stream)) {
-            return; /* it resumes */
+            return; /* resume() goes on when the client has read */
         }
         if (turn == WIRE_TURN) {
             loop_later(&worker->loop, &stream->task);
@@ -412,7 +412,7 @@ void host_h1_ready(struct host_stream *stream, uint32_t events)
     struct upstream *upstream = stream->upstream;
     if ((events & EPOLLOUT) != 0 && blocked(stream) && flush_rest(stream)) {
         stream->calls->drained(stream);
-        if (upstream->stream != stream) { /* it has ended by that; the connection stays until the turn is over */
+        if (upstream->stream != stream) { /* it ended in drained(); the connection stays for this turn */
             return;
         }
     }
@@ -430,7 +430,7 @@ static void take(struct host_stream *stream, struct wire *wire)
 {
     struct upstream *upstream = stream->upstream;
     loop_forget(&worker_of(stream)->loop, &upstream->wire.source);
-    *wire = upstream->wire; /* with what the host did not take yet */
+    *wire = upstream->wire; /* including bytes that the host has not read yet */
     upstream->wire = (struct wire){.source = {.ready = upstream->wire.source.ready, .fd = -1}};
     release(stream, false);
 }

@@ -50,11 +50,12 @@ struct host_h2 {
     bool silent;                 /* ... and it had nothing to say then */
     uint64_t resets;             /* that are left, in thousandths */
     becalm_ns resets_at;
-    uint32_t most;  /* streams at once, whatever its host allows: so many have room in the connection's window */
+    uint32_t most;  /* the most streams at once, even if the host allows more: the connection's window has room for this
+                       many */
     size_t counted; /* bytes of requests that wait, as maxBuffered knows them */
     bool settled;   /* its SETTINGS have come */
-    bool going;     /* it takes no more streams */
-    bool dead;      /* nothing is said to it any more */
+    bool going;     /* the connection takes no more streams */
+    bool dead;      /* no frames are written to it any more */
 };
 
 static struct worker *worker_of(const struct host_h2 *h2)
@@ -453,7 +454,7 @@ static const char *rule_of(const struct host_h2 *h2)
 {
     enum h2_end end = h2_ended(h2->session);
     return h2->going || end == H2_END_GOAWAY || end == H2_END_MEMORY ? NULL
-           : h2->settled                                             ? "what the host said is not HTTP/2"
+           : h2->settled                                             ? "the host's bytes are not HTTP/2"
                                                                      : "the host does not speak HTTP/2";
 }
 
@@ -491,7 +492,8 @@ static bool is_over(const struct host_h2 *h2)
            (h2->going || host->users == 0 || host->worker->closing);
 }
 
-/* It has ended by itself, and a stream waits for it; or it has no memory, and would fail the next stream. */
+/* The host or an error has ended the connection while streams wait for it; or it ran out of memory, and would fail the
+ * next stream. */
 static bool has_ended(const struct host_h2 *h2)
 {
     return h2_over(h2->session) && (h2->streams != NULL || h2_ended(h2->session) == H2_END_MEMORY);
@@ -499,7 +501,8 @@ static bool has_ended(const struct host_h2 *h2)
 
 static void say_goodbye(struct host_h2 *h2)
 {
-    UNFILLED char last[H2_WRITE_MIN]; /* the room may hold what a client gets, whose exchange was the last to need it */
+    UNFILLED char last[H2_WRITE_MIN]; /* not the worker's shared room: that may still hold bytes for the client of the
+                                         exchange that used it last */
     h2_terminate(h2->session, H2_NO_ERROR);
     (void)write_by(h2, last, sizeof last);
     h2->dead = true;
@@ -522,7 +525,7 @@ static void task_runs(struct task *task)
     } else if (!h2->dead && is_over(h2)) {
         say_goodbye(h2);
     } else if (!h2->dead && wire_readable(&h2->upstream->wire)) {
-        host_h2_ready(h2->upstream, 0); /* it goes on where it let others have their turn */
+        host_h2_ready(h2->upstream, 0); /* goes on reading where it stopped to let other connections have their turn */
     }
 }
 

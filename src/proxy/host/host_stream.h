@@ -4,7 +4,7 @@
 
 /* The host's side of an attempt: one request and its answer on a connection to a host, independent of the protocol.
  * HTTP/1 (host_h1.c) has one stream per connection, HTTP/2 (host_h2.c) many. An attempt knows its host's connection
- * only through this interface; docs/exchange.md says what a side has to do.
+ * only through this interface; docs/exchange.md lists the duties of a side.
  *
  * The attempt embeds the stream and gives orders by `ops`; the pool and the side report events by `calls`. Until there
  * is a connection, and when the stream is over, `ops` is host_stream_none, which does nothing, except that `drop`
@@ -68,7 +68,7 @@ struct host_stream_calls {
     bool (*has_no_host)(const struct host_stream *);
     /* Its connection is new: the host accepts connections. `connected` follows. */
     void (*accepted)(struct host_stream *);
-    /* It has a connection: send. */
+    /* The stream has a connection: send. */
     void (*connected)(struct host_stream *);
 
     /* Of the request: the host has taken more of the waiting bytes; no bytes wait any more. May end the attempt. */
@@ -112,7 +112,8 @@ struct host_h1 {
     struct h1_body body; /* of the answer */
 };
 
-/* The same for HTTP/2: what has arrived and is not delivered yet, and what has been delivered. */
+/* The same for HTTP/2: the part of the answer that has arrived and is not delivered yet, and the part that has been
+ * delivered. */
 struct host_h2_stream {
     struct h2_stream *stream; /* NULL: it is over for the host */
     struct host_stream *next; /* list of the streams of its connection */

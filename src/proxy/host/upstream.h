@@ -45,7 +45,7 @@ struct upstream {
 };
 
 #define UPSTREAM_LOGIN      1u /* its client has logged in by it, or may have: see login.h */
-#define UPSTREAM_INTRODUCED 2u /* it began with a header of the PROXY protocol that names its client */
+#define UPSTREAM_INTRODUCED 2u /* the connection began with a PROXY protocol header that names its client */
 
 struct upstream_list {
     struct upstream *latest;
@@ -82,10 +82,10 @@ struct upstream_host {
     struct wire_host *tls; /* NULL: plain */
     enum upstream_protocol protocol;
     uint32_t introduces; /* the version of the PROXY protocol header that each connection begins with; 0: none */
-    bool shares;         /* it speaks HTTP/2, or may: one connection is opened at a time, and streams share it */
-    bool wants_h1;       /* it has chosen HTTP/2, and then asked for HTTP/1.1 */
-    uint32_t users;      /* views that use it; without any it is freed with its last connection */
-    uint32_t count;      /* connections */
+    bool shares;    /* the host speaks or may speak HTTP/2: one connection is opened at a time, and streams share it */
+    bool wants_h1;  /* the host chose HTTP/2, and then asked for HTTP/1.1 */
+    uint32_t users; /* views that use this host; without any the host is freed with its last connection */
+    uint32_t count; /* connections */
     uint32_t connecting;
     struct upstream_pool pool;
     /* upstream_get(), or a test's own. */

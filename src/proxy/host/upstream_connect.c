@@ -164,11 +164,11 @@ static void connected(struct upstream *upstream)
     wheel_arm(&loop_of(host)->wheel, &upstream->timer, becalm_ns_after(loop_of(host)->now, host->pool.idle));
     host->users++; /* stay until the end of this */
     if (!begin_protocol(upstream)) {
-        /* The stream that wanted it knows. */
+        /* begin_protocol() has told the stream that wanted the connection. */
     } else if (stream == NULL && upstream->personal != 0) {
-        upstream_close(upstream); /* it was one client's */
+        upstream_close(upstream); /* the connection was opened for one client, which has gone */
     } else if (stream == NULL && upstream->h2 == NULL) {
-        upstream_put(upstream); /* the stream that wanted it has gone: it is a fresh one for the next */
+        upstream_put(upstream); /* the stream that wanted it has gone: the new connection serves the next stream */
     } else if (stream != NULL) {
         stream->calls->accepted(stream);
         give(upstream, stream);

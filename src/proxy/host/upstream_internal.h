@@ -27,8 +27,8 @@ static inline void serve_later(struct upstream_host *host)
     }
 }
 
-/* Lists of idle connections, and of those with an owner: the latest used first, so that the others get old and are
- * closed. */
+/* Lists of idle connections, and of those with an owner: the most recently used first, so that connections that are not
+ * needed grow old and are closed. */
 
 static inline void list_add(struct upstream_list *list, struct upstream *upstream)
 {
@@ -164,8 +164,8 @@ static inline void give(struct upstream *upstream, struct host_stream *stream)
 
 /* ---- upstream.c ---- */
 
-/* Removes the connection from its list and closes it. It neither serves the queue nor frees the host, as
- * upstream_close() does. */
+/* Removes the connection from its list and closes it. Unlike upstream_close(), this function neither serves the queue
+ * nor frees the host. */
 void upstream_destroy(struct upstream *);
 /* Handlers of its socket and its timer. */
 void upstream_ready(struct source *, uint32_t events);

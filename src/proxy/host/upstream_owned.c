@@ -61,7 +61,7 @@ void upstream_own(struct upstream *upstream, struct host_owner owner)
     wire_wait(&upstream->wire);
     owned_add(upstream);
     idle_watch(upstream);
-    serve_later(host); /* it may be one too many */
+    serve_later(host); /* the pool may now have one connection too many */
 }
 
 static void take(struct upstream *upstream)

@@ -75,7 +75,7 @@ static const struct field retry_fields[] = {
     {"host_selection_retry_max_attempts", NOTE "a retry always avoids the hosts that were tried"},
     {NULL, NULL}};
 
-/* What Envoy's hedge is made of. */
+/* The parts of Envoy's hedge policy. */
 struct hedge_parts {
     const struct from *hedge;
     const struct from *per_try;
@@ -308,7 +308,7 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
     if (service == NULL) {
         const struct yaml_node *named = source_get(action.node, "cluster");
         if (named != NULL) {
-            return; /* it was told */
+            return; /* the note was written already */
         }
         if (source_get(action.node, "cluster_header") != NULL || source_get(action.node, "weighted_clusters") != NULL) {
             source_no_equal(s, NULL, &action, "no cluster is named; the route is left out");
@@ -339,7 +339,7 @@ static void virtual_host_read(struct envoy *in, const struct yaml_node *node)
     if (!source_is(s, &(struct from){node, "virtual_hosts", NULL}, YAML_MAPPING)) {
         return;
     }
-    if (source_get(node, "clusters") == NULL) { /* else it is a file, which tells what else is in it */
+    if (source_get(node, "clusters") == NULL) { /* else a file, whose other keys are reported elsewhere */
         source_rest(s, NULL, node, "virtual_host", fields);
     }
     const struct from routes = {source_get(node, "routes"), "routes", NULL};
@@ -416,7 +416,7 @@ void envoy_piece_read(struct source *s, struct emit_target *target, const struct
     envoy_cluster_rules(s, target, node);
 }
 
-/* What a file, or a part of one, may have; each is read by what it is called. */
+/* The keys of a file, or of a part of one; each key selects its reader. */
 static const struct field any_fields[] = {{"@type", NULL},
                                           {"name", NULL},
                                           {"version_info", NULL},
@@ -487,7 +487,7 @@ void envoy_anything_read(struct envoy *in, const struct yaml_node *node, unsigne
     }
     source_rest(s, NULL, node, "", any_fields);
     if (!has_any(node, containers)) {
-        envoy_piece_read(s, emit_defaults(s->emit), node); /* it holds for every service */
+        envoy_piece_read(s, emit_defaults(s->emit), node); /* the piece applies to every service */
         return;
     }
     for (unsigned i = 0; lists[i] != NULL; i++) {
@@ -515,7 +515,7 @@ static const struct unwritten unwritten[] = {{"maxRetries", "0", "without a retr
                                              {"hedge.enabled", "false", "Envoy's default"},
                                              {NULL, NULL, NULL}};
 
-/* A message of Envoy's by its type, or by a key that nobody else has. */
+/* An Envoy message, recognised by its type, or by a key that no other product has. */
 static bool envoy_recognises(const struct object *object)
 {
     static const char *const keys[] = {

@@ -2,9 +2,9 @@
 #ifndef BECALM_IMPORT_ENVOY_H
 #define BECALM_IMPORT_ENVOY_H
 
-/* What the files about Envoy share: envoy.c has routes, envoy_cluster.c clusters, envoy_dump.c what Envoy says of
- * itself, envoy_filter.c the patches that Istio applies to it, envoy_listener.c where clients come in, envoy_tls.c the
- * TLS of both sides. */
+/* Functions that the files about Envoy share: envoy.c has routes, envoy_cluster.c clusters, envoy_dump.c Envoy's config
+ * dump, envoy_filter.c the patches that Istio applies to it, envoy_listener.c listeners, envoy_tls.c the TLS of both
+ * sides. */
 
 #include "policy/import/dialect.h"
 
@@ -15,7 +15,7 @@ struct envoy_assignment {
     const char *file;
 };
 
-/* A cluster whose addresses come by the name of another thing. */
+/* A cluster whose addresses are listed under another name (EDS). */
 struct envoy_eds {
     struct envoy_eds *next;
     const char *name; /* that of the assignment */
@@ -34,7 +34,7 @@ bool envoy_is_mesh_own(const char *cluster);
 /* A cluster, with or without a name. */
 void envoy_cluster_read(struct envoy *, const struct yaml_node *);
 
-/* What a cluster says about calls, and nothing about where it is. */
+/* The rules of a cluster for calls, without its addresses. */
 void envoy_cluster_rules(struct source *, struct emit_target *, const struct yaml_node *);
 
 /* Remembers addresses; envoy_assignments_put() gives them to the clusters, once all of these are known. */
@@ -51,17 +51,17 @@ struct listener;
 void envoy_host_tls_read(struct source *, struct emit_target *service, const struct from *socket);
 bool envoy_client_tls_read(struct source *, struct listener *, const struct from *socket, bool *offers_h2);
 
-/* Where a listener listens, and what is spoken there. */
+/* The address of a listener, and its protocols. */
 void envoy_listener_read(struct source *, const struct yaml_node *listener);
 
-/* A piece of a route or a cluster, without what is around it. */
+/* A piece of a route or a cluster, without its surroundings. */
 void envoy_piece_read(struct source *, struct emit_target *, const struct yaml_node *);
 
 /* The settings of a filter or a transport socket: typed_config or, as Envoy's second version wrote it, config. NULL:
  * none. */
 const struct yaml_node *envoy_config_of(const struct yaml_node *);
 
-/* A file or a part of one, by what it is called. */
+/* A file or a part of one, recognised by its keys. */
 void envoy_anything_read(struct envoy *, const struct yaml_node *, unsigned depth);
 
 /* /config_dump of Envoy's administration. */

@@ -236,7 +236,7 @@ static void protocol_read(struct source *s, struct emit_target *target, const st
     }
 }
 
-/* With TLS the hosts would be asked what they speak; Envoy does so only where it is told to. */
+/* With TLS, Becalm would let hosts choose the protocol (ALPN); Envoy does so only if it is configured. */
 static void h1_put(struct source *s, struct emit_target *target, const struct yaml_node *node)
 {
     const struct yaml_node *options = http_options_of(node);

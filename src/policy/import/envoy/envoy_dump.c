@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-/* The parts of a dump, and what each of their items is called. Routes that stand in a listener are among the static
- * ones as well, so that listeners are read only where there is no dump of routes; the bootstrap, where there is none of
- * listeners. */
+/* The parts of a dump, and the keys of their items. Routes inside a listener are also among the static routes. So
+ * listeners are read for routes only if the dump has no routes, and the bootstrap only if it has no listeners. */
 static const struct part {
     const char *list;
     const char *state; /* a mapping around the item; NULL: none */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define RETRIES 2u /* what Envoy Gateway does where `retry` does not write it */
+#define RETRIES 2u /* Envoy Gateway's default if `retry` does not set it */
 #define ON      "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes,503"
 
 bool envoy_gateway_is(const struct object *object)
@@ -52,7 +52,7 @@ static enum fit policy_fit(const struct yaml_node *policy, const struct yaml_nod
     return best;
 }
 
-/* ---- what it says ---- */
+/* ---- its fields ---- */
 
 /* A list of words as the text with commas that Envoy has. */
 static const char *words_join(struct source *s, const struct from *list)

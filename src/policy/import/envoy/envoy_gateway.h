@@ -2,14 +2,15 @@
 #ifndef BECALM_IMPORT_ENVOY_GATEWAY_H
 #define BECALM_IMPORT_ENVOY_GATEWAY_H
 
-/* Envoy Gateway's BackendTrafficPolicy. It says how the routes that it targets are called; they stand elsewhere. */
+/* Envoy Gateway's BackendTrafficPolicy. It has rules for calls of the routes that it targets; the routes are other
+ * objects. */
 
 #include "policy/import/dialect.h"
 
 bool envoy_gateway_is(const struct object *);
 
-/* Puts what the policy for this route says: the one that targets the route, else the one that targets a Gateway above
- * it. What the route writes itself must be there already: it wins. `used` has a place for each object. */
+/* Applies the policy for this route: the one that targets the route, else the one that targets a Gateway above it.
+ * Values of the route itself must be set before: they win. `used` has a place for each object. */
 void envoy_gateway_apply(struct source *, const struct objects *, const struct yaml_node *route,
                          struct emit_target *service, struct emit_target *rules, bool *used);
 

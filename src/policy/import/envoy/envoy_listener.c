@@ -28,7 +28,7 @@ void envoy_http2_read(struct source *s, const struct from *options, const char *
                                        "http2_protocol_options.initial_stream_window_size", NULL});
 }
 
-/* What the connection manager of a chain of filters speaks. */
+/* The protocols of the connection manager in a chain of filters. */
 struct spoken {
     bool h1;
     bool h2;
@@ -56,7 +56,7 @@ static void chain_read(struct source *s, struct listener *l, const struct yaml_n
 {
     static const struct field fields[] = {{"server_names", NULL},
                                           {"transport_protocol", NULL},
-                                          {"application_protocols", NOTE "protocols says what is spoken"},
+                                          {"application_protocols", NOTE "the protocol follows from `protocols`"},
                                           {"destination_port", "an address has one set of certificates for all"},
                                           {"prefix_ranges", "an address has one set of certificates for all"},
                                           {"source_prefix_ranges", "an address has one set of certificates for all"},

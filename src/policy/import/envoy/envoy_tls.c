@@ -180,7 +180,7 @@ static void certificates_read(struct source *s, struct listener *l, const struct
     }
 }
 
-/* Who shows a certificate, and who must. */
+/* Whether clients may or must show a certificate. */
 static void clients_read(struct source *s, struct listener *l, const struct tls *tls)
 {
     const struct from require = {source_get(tls->config, "require_client_certificate"), "require_client_certificate",

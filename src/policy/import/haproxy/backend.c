@@ -21,7 +21,7 @@ static const char *address_of(struct source *s, const char *text)
     return value_address_of_host(text) ? text : NULL;
 }
 
-/* What the servers of a backend say together. */
+/* The combined settings of a backend's servers. */
 struct members {
     struct source_list hosts;
     const char *weight;
@@ -133,7 +133,7 @@ static void observed_put(struct haproxy *in, struct section *section, const stru
     }
 }
 
-/* maxconn: a server takes so many requests, and the others wait in its queue, for timeout queue. */
+/* maxconn: a server gets this many requests at once, and further requests wait in its queue for `timeout queue`. */
 static void limit_put(struct haproxy *in, struct section *section, const struct members *m)
 {
     struct source *s = in->s;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define RETRIES     3u       /* what HAProxy does where nothing is written */
+#define RETRIES     3u       /* HAProxy's defaults */
 #define TURN_AROUND BECALM_S /* the wait before a retry at the same server; timeout connect, if that is shorter */
 
 struct conditions {
@@ -53,7 +53,7 @@ static void condition_add(struct haproxy *in, struct conditions *c, const struct
     source_error(in->s, word, "bad-value", "%s: \"%.64s\" is no condition of HAProxy", from->path, text);
 }
 
-/* What is retried, if anything is. */
+/* The retry conditions, if retries are on. */
 static bool conditions_put(struct haproxy *in, struct section *section, struct emit_target *rules, uint64_t retries)
 {
     struct source *s = in->s;

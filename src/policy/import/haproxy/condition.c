@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What both ask for together; false: they ask for the same thing twice. */
+/* Combines two matches; false: both restrict the same property. */
 static bool match_join(struct route_match *to, const struct route_match *other)
 {
     const char **const ours[] = {&to->path, &to->prefix, &to->method, &to->header, &to->value, &to->host};
@@ -17,7 +17,7 @@ static bool match_join(struct route_match *to, const struct route_match *other)
     return to->path == NULL || to->prefix == NULL;
 }
 
-/* a and b: each of the one with each of the other. */
+/* a and b: combines each choice of a with each choice of b. */
 static void choices_join(struct choices *to, const struct choices *other)
 {
     struct choices all = {.impossible = to->impossible || other->impossible};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* haproxy.cfg. A backend is a service, default_backend and use_backend of a frontend are routes to it, a listen section
- * is both. By HAProxy's manual, and by what HAProxy does: tests/e2e/test_import_live.py asks it. */
+ * is both. Follows HAProxy's manual and its behaviour: tests/e2e/test_import_live.py runs HAProxy. */
 #include "haproxy_internal.h"
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static void rule_read(struct haproxy *in, const struct backends *backends, const
     }
 }
 
-/* What takes the rest: default_backend, or the servers of a listen section. */
+/* The backend of all remaining requests: default_backend, or the servers of a listen section. */
 static void rest_read(struct haproxy *in, const struct backends *backends, const char *name, const struct from *from)
 {
     if (in->any_taken) {

@@ -2,8 +2,9 @@
 #ifndef BECALM_IMPORT_HAPROXY_INTERNAL_H
 #define BECALM_IMPORT_HAPROXY_INTERNAL_H
 
-/* What the files about haproxy.cfg share: section.c has sections, what they inherit and their values, backend.c the
- * servers of a backend, calls.c how they are called, condition.c what stands behind `if`, haproxy.c frontends. */
+/* Functions that the files about haproxy.cfg share: section.c has sections with their inherited and own values,
+ * backend.c the servers of a backend, calls.c the rules for calls, condition.c conditions after `if`, haproxy.c
+ * frontends. */
 
 #include "../dialect.h"
 #include "../directives.h"
@@ -17,7 +18,7 @@ struct line {
     const char *file;
 };
 
-/* What a section says of calls, or inherits from its defaults. */
+/* The settings for calls of a section, its own or from its defaults. */
 struct settings {
     struct line mode;
     struct line retries;
@@ -36,7 +37,7 @@ struct section {
     const char *name; /* "" if it has none */
     struct line line;
     struct settings settings;
-    struct emit_target *service; /* a backend that somebody leads to; NULL: nobody does yet */
+    struct emit_target *service; /* a backend that is in use; NULL: no frontend uses it yet */
     uint32_t hosts;
 };
 
@@ -53,10 +54,10 @@ struct haproxy {
     uint32_t count;
     uint32_t space;
     struct taken *taken;
-    bool any_taken; /* a frontend above takes the requests that nobody else does */
+    bool any_taken; /* an earlier frontend takes all remaining requests */
 };
 
-/* What a condition may mean: any of these. */
+/* The alternatives of a condition: any of these. */
 struct choices {
     struct route_match match[MATCHES_MAX];
     uint32_t count;
@@ -71,7 +72,7 @@ struct from haproxy_from(const struct haproxy *, const struct line *, const char
 /* 5000, 5s, 10m, 1h, 1d, 100us: without a unit milliseconds. False: it is none, and reported. */
 bool haproxy_time(struct source *, const struct from *, const struct yaml_node *word, becalm_ns *);
 
-/* The word behind a word of the line; NULL: the line has no such word. */
+/* The word after the given word of the line; NULL: the line does not have the word. */
 const struct yaml_node *haproxy_behind(const struct yaml_node *line, const char *word);
 bool haproxy_has(const struct yaml_node *line, const char *word);
 
@@ -87,9 +88,9 @@ bool haproxy_is_http(const struct section *);
 
 /* ---- backend.c ---- */
 
-/* Somebody leads to this backend: it becomes a service. */
+/* A frontend uses this backend: it becomes a service. */
 void haproxy_backend_use(struct haproxy *, struct section *);
-/* Notes what a line of a section asks for that a policy does not have. */
+/* Notes a line of a section that has no equivalent in a policy. */
 void haproxy_backend_aside(struct haproxy *, const struct section *, const struct yaml_node *line);
 
 /* ---- calls.c ---- */
@@ -99,7 +100,8 @@ void haproxy_rules_put(struct haproxy *, struct section *, struct emit_target *r
 
 /* ---- condition.c ---- */
 
-/* What stands behind `if`: tests side by side must all hold, || and `or` part them. `at` is its first word. */
+/* Reads the condition after `if`: adjacent tests must all hold; || and `or` separate alternatives. `at` is its first
+ * word. */
 void haproxy_condition(struct haproxy *, struct choices *, const struct section *, const struct yaml_node *line,
                        uint32_t at);
 void haproxy_choice_add(struct choices *, const struct route_match *);

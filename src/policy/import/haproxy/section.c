@@ -162,7 +162,7 @@ void haproxy_file(struct haproxy *in, const struct object *file)
         struct section section = {.line = {node, file->file}, .name = directive_text(node, 1)};
         if (directive_text(node, 0)[0] == '.') {
             source_no_equal(in->s, NULL, &(struct from){node, directive_text(node, 0), NULL},
-                            "conditions are not looked at: what stands between them is read");
+                            "conditions are not evaluated: the lines between them are read");
         }
         if (directive_is(node, "defaults")) {
             section_settings(&section, haproxy_has(node, "from") ? defaults_of(defaults, count, node) : NULL);

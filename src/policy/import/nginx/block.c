@@ -216,7 +216,7 @@ static const char *variable_find(const struct scope *scope, const char *name, si
     return NULL;
 }
 
-/* A text with the variables that are set in reach of it. NULL: one of them is not, so that nobody knows. */
+/* A text with the variables that are set in reach of it. NULL: one of them is not set, so the text is unknown. */
 const char *nginx_variables_put(struct nginx *in, const struct scope *scope, const char *text)
 {
     for (unsigned rounds = 0; strchr(text, '$') != NULL; rounds++) {

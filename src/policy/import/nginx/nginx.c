@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nginx.conf. An upstream is a service, a location that proxies is a route to it. By nginx's documentation, and by what
- * nginx does: tests/e2e/test_import_live.py asks it. */
+/* nginx.conf. An upstream is a service, a location that proxies is a route to it. Follows nginx's documentation and its
+ * behaviour: tests/e2e/test_import_live.py runs nginx. */
 #include "nginx_internal.h"
 
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void rules_put(struct nginx *in, struct emit_target *rules, const struct 
 
 /* ---- locations ---- */
 
-/* What stands in a location or a server, as far as it decides where a request goes. */
+/* The directives of a location or a server that decide where a request goes. */
 struct contents {
     struct hit pass;
     enum module module;
@@ -120,7 +120,7 @@ static void contents_note(struct nginx *in, const struct yaml_node *directive, v
     }
 }
 
-/* Tells of what changes requests, or answers, on their way. */
+/* Notes directives that change requests or answers. */
 static void aside_note(struct nginx *in, const struct yaml_node *directive, void *data)
 {
     static const struct {
@@ -153,7 +153,7 @@ static void aside_note(struct nginx *in, const struct yaml_node *directive, void
     }
 }
 
-/* Is it a regular expression that only says what the path begins with? Then that is the prefix. */
+/* If the regular expression only fixes the beginning of the path, returns that beginning as a prefix. */
 static const char *literal_prefix(struct source *s, const char *regex)
 {
     size_t length = strcspn(regex, "\\.[](){}*+?|$^");
@@ -197,7 +197,7 @@ static struct route_match location_match(struct nginx *in, const struct yaml_nod
     return m;
 }
 
-/* The hosts of a server: its names, but for a server that also takes requests for hosts that nobody else has. */
+/* The hosts of a server: its names, except for a server that also takes requests for hosts that no other server has. */
 static void hosts_put(struct nginx *in, struct route *route, const struct server *server)
 {
     struct source *s = in->s;
@@ -268,7 +268,7 @@ static void route_read(struct nginx *in, const struct inside *around, const stru
     nginx_block_each(in, location == NULL ? NULL : directive_block(location), aside_note, to.service);
 }
 
-/* A location that nginx answers without asking anybody: here its requests go where their path leads without it. */
+/* A location that nginx answers itself: in Becalm its requests go where their path leads without the location. */
 static void own_answer_tell(struct nginx *in, const struct yaml_node *location, const struct contents *c,
                             bool others_proxy)
 {
@@ -296,7 +296,7 @@ static void location_read(struct nginx *in, const struct yaml_node *location, vo
     const struct yaml_node *block = directive_block(location);
     nginx_block_each(in, block, contents_note, &c);
     if (directive_text(location, 1)[0] == '@') {
-        return; /* who leads there reads it */
+        return; /* a location that jumps there reads it */
     }
     struct scope scope;
     nginx_scope_read(in, &scope, around->scope, block);

@@ -2,8 +2,8 @@
 #ifndef BECALM_IMPORT_NGINX_INTERNAL_H
 #define BECALM_IMPORT_NGINX_INTERNAL_H
 
-/* What the files about nginx.conf share: block.c has blocks, includes and what is inherited, upstream.c
- * where requests are passed to, nginx.c locations and servers. */
+/* Functions that the files about nginx.conf share: block.c has blocks, includes and inherited values, upstream.c the
+ * targets of proxy_pass, nginx.c locations and servers. */
 
 #include "../dialect.h"
 #include "../directives.h"
@@ -12,7 +12,7 @@
 
 #define INCLUDE_DEPTH  8u
 #define LOCATION_DEPTH 16u
-#define KEPT_MAX       32u /* variables and named locations of one block: more than anybody has */
+#define KEPT_MAX       32u /* variables and named locations of one block: more than real files have */
 
 enum module { PROXY, GRPC, MODULES };
 
@@ -42,7 +42,7 @@ struct kept {
     struct hit hit;
 };
 
-/* What a block writes, or inherits. */
+/* The values of a block, its own or inherited. */
 struct scope {
     const struct scope *outer;
     struct hit hit[MODULES][SETTINGS];
@@ -53,7 +53,7 @@ struct scope {
 struct upstream {
     const char *name;
     struct hit hit;
-    struct emit_target *service; /* NULL: nobody has passed a request to it yet */
+    struct emit_target *service; /* NULL: no location passes requests to it yet */
     uint32_t hosts;
     bool plain; /* a request is passed to it without TLS */
     bool tls;   /* or with it */
@@ -64,7 +64,7 @@ struct server {
     const struct scope *outer;
     bool proxies;      /* a location of it passes requests on */
     bool shares;       /* one of its sockets is another server's as well, which proxies */
-    bool takes_others; /* it is the default of a socket: requests for unknown hosts are its own */
+    bool takes_others; /* the default server of a socket, which gets requests for unknown hosts */
     struct kept named[KEPT_MAX];
     uint32_t names;
 };
@@ -91,12 +91,12 @@ struct nginx {
     struct pile servers;   /* struct server */
     struct pile sockets;   /* struct socket */
     bool names;            /* a host is a name, which may have several addresses */
-    bool repeats;          /* somewhere non_idempotent is written: everybody else says that it is not */
+    bool repeats; /* non_idempotent is written somewhere: all other locations then write that they do not have it */
     bool others_taken;
 };
 
 struct passed {
-    struct emit_target *service; /* NULL: nobody knows; it was reported */
+    struct emit_target *service; /* NULL: unknown, which was reported */
     uint32_t hosts;
     const char *uri; /* that takes the place of the location's prefix; "": the path stays as it is */
 };
@@ -125,7 +125,7 @@ bool nginx_number_read(struct source *s, const struct from *from, const struct y
 const char *nginx_parameter(const struct yaml_node *directive, const char *name);
 bool nginx_has_word(const struct yaml_node *directive, const char *word);
 
-/* What a block writes, over what the one around it has. */
+/* Reads the values of a block over those of the block around it. */
 void nginx_scope_read(struct nginx *in, struct scope *scope, const struct scope *outer, const struct yaml_node *block);
 
 /* A text with the variables that are set in it; NULL: it has another one. */

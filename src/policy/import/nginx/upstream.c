@@ -6,7 +6,7 @@
 
 /* ---- upstreams ---- */
 
-/* What the servers of an upstream say together. */
+/* The combined settings of an upstream's servers. */
 struct members {
     struct upstream *upstream;
     struct source_list hosts;
@@ -69,8 +69,9 @@ static void member_read(struct nginx *in, const struct yaml_node *directive, voi
     source_list_add(&m->hosts, address);
 }
 
-/* max_fails failures within fail_timeout take a server out for fail_timeout. nginx counts what proxy_next_upstream
- * lists, Becalm counts every 5xx, so that one failure (nginx's default) would be far too few here. */
+/* max_fails failures within fail_timeout take a server out for fail_timeout. nginx counts the failures that
+ * proxy_next_upstream lists, Becalm counts every 5xx, so that one failure (nginx's default) would be far too few here.
+ */
 static void fails_put(struct nginx *in, const struct members *m)
 {
     struct source *s = in->s;

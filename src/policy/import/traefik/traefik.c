@@ -181,7 +181,7 @@ static struct emit_target *service_named(struct traefik *in, const struct from *
 static struct emit_target *service_of_route(struct traefik *in, const struct yaml_node *ref, const char *space,
                                             unsigned depth);
 
-/* A list of services with weights, by names or by what Kubernetes calls them. */
+/* A list of services with weights, by names or by Kubernetes names. */
 static struct emit_target *weighted(struct traefik *in, const struct from *list, const char *space, unsigned depth)
 {
     struct source *s = in->s;
@@ -248,7 +248,7 @@ static struct emit_target *service_named(struct traefik *in, const struct from *
     }
     service = emit_service(s->emit, bare_name(s, text), source_where(s, &balancer));
     if (service != NULL && *emit_slot(service) == NULL && source_is(s, &balancer, YAML_MAPPING)) {
-        *emit_slot(service) = service; /* it has been read */
+        *emit_slot(service) = service; /* marks the service as read */
         balancer_put(in, service, balancer.node);
     }
     s->file = file;
@@ -387,7 +387,7 @@ static void router_read(struct traefik *in, uint32_t index)
         route_add_match(s, route, &rule->match[i], &text);
     }
     middlewares_put(in, route_rules(route), &middlewares, CHAIN_MAX);
-    /* What the transport says is the service's; a route would else write that there is none. */
+    /* The transport's timeout belongs to the service; without this a route would write that there is none. */
     if (emit_get(service, "attemptTimeout") != NULL) {
         emit_put(route_rules(route), "attemptTimeout", emit_get(service, "attemptTimeout"),
                  emit_comment(service, "attemptTimeout"));

@@ -2,7 +2,7 @@
 #ifndef BECALM_IMPORT_TRAEFIK_MIDDLEWARE_H
 #define BECALM_IMPORT_TRAEFIK_MIDDLEWARE_H
 
-/* What Traefik's middlewares do with calls: retry, circuitBreaker, inFlightReq, buffering. */
+/* Traefik's middlewares that affect calls: retry, circuitBreaker, inFlightReq, buffering. */
 
 #include "policy/import/source.h"
 

@@ -47,7 +47,7 @@ static bool is_path(const struct route_match *m)
     return m->path != NULL || m->prefix != NULL || m->start != NULL;
 }
 
-/* What fits both; false: no match can say it. */
+/* Combines two matches; false: no match can express both. */
 static bool match_join(const struct route_match *a, const struct route_match *b, struct route_match *out)
 {
     if ((is_path(a) && is_path(b)) || (a->host != NULL && b->host != NULL) ||

@@ -8,11 +8,11 @@
 
 #define TRAEFIK_CHOICES_MAX 64u
 
-/* Any of these matches fits what the rule fits. */
+/* The matches of a rule: a request fits the rule if it fits any of these. */
 struct traefik_rule {
     struct route_match match[TRAEFIK_CHOICES_MAX];
     uint32_t count;
-    const char *why; /* it can't be said, and this is why; else NULL */
+    const char *why; /* why no match can express the rule; else NULL */
 };
 
 void traefik_rule_read(struct source *, const char *text, struct traefik_rule *out);
