@@ -3,8 +3,8 @@
 #define BECALM_OUTLIER_H
 
 /* The hosts of a service and the ejection of failing hosts. A host is ejected by its failure rate (at least min_calls
- * results in `window`, half of them failed, and at least twice the rate of all other hosts together) or, Istio's way,
- * by failures in a row. It is out for base_ejection x the number of its ejections, then one probe is sent. At most
+ * results in `window`, half of them failed, twice the rate of all other hosts together, and not only late) or, Istio's
+ * way, by failures in a row. It is out for base_ejection x the number of its ejections, then one probe is sent. At most
  * floor(hosts * max_ejected) hosts are out, never the last one. If more would have to be ejected, ejections are ignored
  * altogether, because then the hosts are not the cause. Becalm's own refusals never count against a host.
  *

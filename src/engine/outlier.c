@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <becalm/outlier.h>
+#include "outlier_internal.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define WORD_BITS 64u
 #define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
 
-enum { LANE_RESULTS, LANE_FAILED, LANE_COUNT };
+enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_COUNT }; /* late: timeouts and slow answers */
 
 _Static_assert(sizeof(struct becalm_host) == LINE, "a host is one cache line, so that two hosts never share one");
 
@@ -309,6 +309,17 @@ static bool worse_than_others(const struct becalm_hosts *hosts, const struct bec
     return failed * others >= 2 * others_failed * results;
 }
 
+/* Does the host only queue? Then its timeouts are late answers, and the answers that come in time are slow, too:
+ * counted as if every failure were late, half of its answers are. Its ejection would give the others more to do than
+ * they can. A host that hangs for a part of its calls answers the rest of them quickly, and one that hangs altogether
+ * answers nothing. */
+static bool only_queues(const struct becalm_window_sums *sums)
+{
+    uint64_t results = sums->lane[LANE_RESULTS];
+    uint64_t failed = sums->lane[LANE_FAILED];
+    return results > failed && 2 * sums->lane[LANE_LATE] >= results + failed;
+}
+
 /* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
 static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_host *h,
                           const struct becalm_outlier_policy *policy, becalm_ns now)
@@ -324,7 +335,7 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
     uint64_t results = sums.lane[LANE_RESULTS];
     uint64_t failed = sums.lane[LANE_FAILED];
     return results >= policy->min_calls && failed * 1000000 >= results * policy->failure_share_ppm &&
-           worse_than_others(hosts, h, results, failed, now);
+           !only_queues(&sums) && worse_than_others(hosts, h, results, failed, now);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */
@@ -397,13 +408,13 @@ static void times_calm(struct becalm_host *h, const struct becalm_outlier_policy
 }
 
 static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
-                    const struct becalm_moment *at)
+                    const struct becalm_moment *at, bool slow)
 {
     if (word_get(&h->streak) != 0) { /* a healthy host's streak is not written */
         word_set(&h->streak, 0);
     }
     if (h->window != NULL) {
-        becalm_window_note(h->window, at, 1u << LANE_RESULTS);
+        becalm_window_note(h->window, at, 1u << LANE_RESULTS | (unsigned)slow << LANE_LATE);
     }
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
@@ -419,11 +430,11 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
 }
 
 static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at)
+                        const struct becalm_moment *at, bool late)
 {
     atomic_fetch_add_explicit(&h->streak, 1, memory_order_relaxed);
     if (h->window != NULL) {
-        becalm_window_note(h->window, at, 1u << LANE_RESULTS | 1u << LANE_FAILED);
+        becalm_window_note(h->window, at, 1u << LANE_RESULTS | 1u << LANE_FAILED | (unsigned)late << LANE_LATE);
     }
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
@@ -490,8 +501,8 @@ static void hint_extend(struct becalm_host *h, becalm_ns until)
     }
 }
 
-void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
-                       const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome)
+void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
+                        const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome, bool slow)
 {
     if (host == BECALM_NO_HOST) {
         return;
@@ -509,10 +520,10 @@ void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_p
     }
     switch (outcome_health(outcome)) {
     case BECALM_HEALTH_OK:
-        host_ok(hosts, h, policy, at);
+        host_ok(hosts, h, policy, at, slow);
         return;
     case BECALM_HEALTH_FAILED:
-        host_failed(hosts, h, policy, at);
+        host_failed(hosts, h, policy, at, outcome->kind == BECALM_OUTCOME_TIMED_OUT);
         return;
     case BECALM_HEALTH_NONE:
         host_unproven(h, at->now);
@@ -521,6 +532,12 @@ void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_p
         break;
     }
     BECALM_UNREACHABLE();
+}
+
+void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
+                       const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome)
+{
+    becalm__hosts_note(hosts, policy, at, host, outcome, false);
 }
 
 becalm_ns becalm_hosts_hint(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)

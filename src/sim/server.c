@@ -554,7 +554,7 @@ void attempt_hears_accepted(struct world *w, uint32_t id)
     }
 }
 
-/* All calls of a request, at once. */
+/* All calls of a request, at once, and by one instance: the one that has the request. */
 static void attempt_calls(struct world *w, uint32_t id)
 {
     struct attempt *attempt = attempt_at(w, id);
@@ -562,16 +562,18 @@ static void attempt_calls(struct world *w, uint32_t id)
     uint32_t calls = service->hop_count * service->plan->fan_out;
     attempt->stage = ATTEMPT_CALLS;
     attempt->pending = calls;
+    uint64_t instance = 0;
     for (uint32_t i = 0; i < calls; i++) {
         uint32_t hop = service->first_hop + i % service->hop_count;
-        call_begin(w,
-                   &(struct call_origin){
-                       .hop = hop,
-                       .caller = (uint32_t)becalm_rand_below(becalm_rand_next(&w->service_state), w->hop[hop].callers),
-                       .endpoint = endpoint_draw(&w->service[w->hop[hop].to], NULL, &w->service_state),
-                       .attempt = id,
-                       .client = NOTHING,
-                   });
+        uint64_t drawn = becalm_rand_next(&w->service_state); /* by every call: others draw after it as ever */
+        instance = i == 0 ? drawn : instance;
+        call_begin(w, &(struct call_origin){
+                          .hop = hop,
+                          .caller = (uint32_t)becalm_rand_below(instance, w->hop[hop].callers),
+                          .endpoint = endpoint_draw(&w->service[w->hop[hop].to], NULL, &w->service_state),
+                          .attempt = id,
+                          .client = NOTHING,
+                      });
     }
 }
 

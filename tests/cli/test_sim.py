@@ -247,6 +247,20 @@ def test_json__tells_refusals_from_other_ends_and_the_gate_from_its_callers(beca
     assert re.search(r"^  its gate .*shed", text, re.M)
 
 
+def test_json__all_calls_of_a_request_are_made_by_one_instance(becalm, tmp_path):
+    """Every call fails, and every instance can pay for one retry of each service: one for ten calls of a page."""
+    (tmp_path / "pages.yaml").write_text(
+        "length: 20s\n"
+        "services:\n"
+        "  page: {time: {constant: 1ms}, instances: 10000, fanOut: 10, calls: [left, right]}\n"
+        "  left: {time: {constant: 10ms}, errors: 100%}\n"
+        "  right: {time: {constant: 10ms}, errors: 100%}\n"
+        "clients: {users: {to: page, rate: 1/s, retries: false}}\n"
+    )
+    targets = json.loads(fine(becalm("sim", "pages.yaml", "--json")))["targets"]
+    assert (targets["left"]["retry_ratio"], targets["right"]["retry_ratio"]) == (0.1, 0.1)
+
+
 def test_json__what_callers_refuse_themselves_has_a_share(becalm, short):
     args = "--set", "faults.outage.service=front", "--set", "faults.outage.for=15s"
     run = json.loads(fine(becalm("sim", short, "--json", *args)))

@@ -801,6 +801,41 @@ static void test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_els
     world_close(&w);
 }
 
+/* Five requests to host 0, the only one that passes its checks: two are answered `after`, and three time out. */
+static void two_answers_and_three_timeouts(struct world *w, becalm_ns after)
+{
+    world_begin(w);
+    w->policy.attempt_timeout = BECALM_S;
+    world_open(w, 2);
+    becalm_hosts_check(w->target.hosts, 1, false);
+    for (unsigned i = 0; i < 5; i++) {
+        world_call(w, &(struct plan){.reply = {i < 2 ? reply_ok(after) : (struct reply){.hangs = true}}});
+    }
+    world_run(w, 2 * BECALM_S);
+}
+
+static void test_story__a_host_that_only_queues_stays_in(void **state)
+{
+    (void)state;
+    struct world w;
+    two_answers_and_three_timeouts(&w, 700 * MS);
+    world_expect(&w, "[  0ms] call 1 begins -> send 0 to host 0\n"
+                     "[  0ms] call 2 begins -> send 0 to host 0\n"
+                     "[  0ms] call 3 begins -> send 0 to host 0\n"
+                     "[  0ms] call 4 begins -> send 0 to host 0\n"
+                     "[  0ms] call 5 begins -> send 0 to host 0\n"
+                     "[700ms] call 1 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[700ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[1000ms] call 3 timed out -> cancel slot 0, finish (not_idempotent)\n"
+                     "[1000ms] call 4 timed out -> cancel slot 0, finish (not_idempotent)\n"
+                     "[1000ms] call 5 timed out -> cancel slot 0, finish (not_idempotent)\n");
+    assert_false(becalm_host_ejected(w.target.hosts, 0, w.now));
+    world_close(&w);
+    two_answers_and_three_timeouts(&w, 20 * MS); /* it hangs for a part of its calls */
+    assert_true(becalm_host_ejected(w.target.hosts, 0, w.now));
+    world_close(&w);
+}
+
 static void test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_body(void **state)
 {
     (void)state;
@@ -1423,6 +1458,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__retries_are_shed_before_first_attempts),
              cmocka_unit_test(test_story__who_waits_too_long_in_the_gate_is_shed),
              cmocka_unit_test(test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere),
+             cmocka_unit_test(test_story__a_host_that_only_queues_stays_in),
              cmocka_unit_test(test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_body),
              cmocka_unit_test(test_story__a_shadow_policy_says_what_it_would_have_done),
              cmocka_unit_test(test_story__a_slow_call_opens_the_breaker_while_it_is_still_in_flight),

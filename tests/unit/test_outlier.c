@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "../lib/check.h"
+#include "engine/outlier_internal.h"
 
 /* Hosts under one policy, and the calls of a test that are not about time or cells. */
 struct world {
@@ -456,6 +457,67 @@ static void test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_t
         check_eq_u64(usable(&w, 0), !rows[i].out);
         world_end(&w);
     }
+}
+
+/* Of the answers that come, so many are slow. */
+static void slow_answers(struct world *w, uint32_t host, uint32_t count)
+{
+    const struct becalm_outcome ok = {.kind = BECALM_OUTCOME_OK};
+    const struct becalm_moment at = {.now = w->now};
+    for (uint32_t i = 0; i < count; i++) {
+        becalm_hosts_sent(w->hosts, host, w->now);
+        becalm__hosts_note(w->hosts, &w->policy, &at, host, &ok, true);
+    }
+}
+
+static void test_outlier__an_answer_is_slow_from_a_quarter_of_its_time_on(void **state)
+{
+    (void)state;
+    assert_false(becalm__is_slow(0, BECALM_S));
+    assert_false(becalm__is_slow(250 * BECALM_MS - 1, BECALM_S));
+    assert_true(becalm__is_slow(250 * BECALM_MS, BECALM_S));
+}
+
+/* A host whose timeouts come with slow answers has a queue; with quick ones, or none, it hangs. */
+static void test_outlier__a_host_that_only_queues_stays_in(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t quick, slow, timed_out, failed;
+        bool out;
+    } rows[] = {
+        {0, 1, 4, 0, false}, {0, 0, 5, 0, true},      {1, 0, 4, 0, true},   {5, 5, 10, 0, false},
+        {6, 4, 10, 0, true}, {0, 100, 899, 1, false}, {0, 10, 0, 10, true}, {0, 10, 7, 3, false},
+        {0, 10, 4, 6, true}, {10, 90, 100, 0, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(2);
+        attempts(&w, 1, 10, BECALM_OUTCOME_OK);
+        attempts(&w, 0, rows[i].quick, BECALM_OUTCOME_OK);
+        slow_answers(&w, 0, rows[i].slow);
+        attempts(&w, 0, rows[i].timed_out, BECALM_OUTCOME_TIMED_OUT);
+        attempts(&w, 0, rows[i].failed, BECALM_OUTCOME_FAILED);
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+static void test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers_are_forgotten(void **state)
+{
+    (void)state;
+    struct world w = world_rate(2);
+    attempts(&w, 1, 10, BECALM_OUTCOME_OK);
+    slow_answers(&w, 0, 5);
+    for (uint32_t i = 0; i < 10; i++) {
+        attempts(&w, 0, 1, BECALM_OUTCOME_TIMED_OUT);
+        assert_true(usable(&w, 0));
+        w.now += BECALM_S;
+    }
+    attempts(&w, 1, 10, BECALM_OUTCOME_OK);
+    w.now += BECALM_S;
+    attempts(&w, 0, 1, BECALM_OUTCOME_TIMED_OUT);
+    assert_false(usable(&w, 0));
+    world_end(&w);
 }
 
 /* Whatever the rates are: of hosts that fail alike, by chance a few are out at a time, never half of the service. */
@@ -997,6 +1059,9 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used),
              cmocka_unit_test(test_outlier__what_all_hosts_share_ejects_none_of_them),
              cmocka_unit_test(test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_that_are_in),
+             cmocka_unit_test(test_outlier__an_answer_is_slow_from_a_quarter_of_its_time_on),
+             cmocka_unit_test(test_outlier__a_host_that_only_queues_stays_in),
+             cmocka_unit_test(test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers_are_forgotten),
              cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
              cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
              cmocka_unit_test(test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host),

@@ -5,6 +5,7 @@
 #include "call_internal.h"
 #include "engine/limit_internal.h"
 #include "engine/mark_internal.h"
+#include "engine/outlier_internal.h"
 
 /* Without hedging the sketch is only used for the typical latency, so a sample of the attempts is enough. */
 #define SAMPLE_ALL_BELOW 64u
@@ -518,12 +519,15 @@ BECALM__COLD void becalm__attempt_judge_late(struct step *s, uint32_t slot, cons
 
 void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, const struct becalm_outcome *outcome)
 {
-    const struct becalm_call *call = s->call;
+    struct becalm_call *call = s->call;
+    const struct becalm_record_attempt *record = record_of(call, live->number); /* of a later attempt beyond its room */
+    bool slow = record->number == live->number && becalm__is_slow(record->took, becalm__call_timeout(call));
     /* A good head whose body was cut is a failure of the host. If the caller went away, the attempt is still a success.
      */
     bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
                !becalm_outcome_traits(outcome->kind)->earns;
-    becalm_hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome);
+    becalm__hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome,
+                       slow);
 }
 
 BECALM__COLD void becalm__attempt_moved(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
