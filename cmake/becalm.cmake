@@ -32,7 +32,7 @@ add_compile_options(
 add_link_options(LINKER:--as-needed) # a program that asks nobody loads no libcurl
 find_program(BECALM_LLD ld.lld)
 if(BECALM_LLD AND BECALM_SANITIZE AND CMAKE_C_COMPILER_ID MATCHES Clang)
-    add_link_options(-fuse-ld=lld) # clang puts its sanitizers into each of two hundred programs: half the work of the other linker
+    add_link_options(-fuse-ld=lld LINKER:--threads=1) # clang puts its sanitizers into each of two hundred programs: half the work of the other linker
 endif()
 if(BECALM_SANITIZE)
     add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

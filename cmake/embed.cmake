@@ -10,11 +10,14 @@ foreach(row IN LISTS FILES)
     string(REGEX MATCH "^([^=]+)=(.+)$" row ${row})
     set(name ${CMAKE_MATCH_1})
     list(APPEND names ${name})
-    file(READ ${CMAKE_MATCH_2} bytes HEX)
+    set(file ${CMAKE_MATCH_2})
+    file(READ ${file} bytes HEX)
     string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1, " bytes "${bytes}")
     string(APPEND texts "static const unsigned char text_${index}[] = {\n    ${bytes}0x00,\n};\n\n")
-    string(APPEND rows "    {\"${name}\", text_${index}, sizeof text_${index} - 1},\n")
+    file(SHA256 ${file} hash)
+    string(SUBSTRING ${hash} 0 16 hash)
+    string(APPEND rows "    {\"${name}\", text_${index}, sizeof text_${index} - 1, \"${hash}\"},\n")
     math(EXPR index "${index} + 1")
 endforeach()
 list(JOIN names " " words)
@@ -25,7 +28,7 @@ file(WRITE ${OUTPUT}.new
     "extern const struct embedded embedded_${TABLE}[];\n"
     "extern const char embedded_${TABLE}_words[];\n\n"
     "${texts}"
-    "const struct embedded embedded_${TABLE}[] = {\n${rows}    {NULL, NULL, 0},\n};\n\n"
+    "const struct embedded embedded_${TABLE}[] = {\n${rows}    {NULL, NULL, 0, NULL},\n};\n\n"
     "const char embedded_${TABLE}_words[] = \"${words}\";\n"
 )
 file(RENAME ${OUTPUT}.new ${OUTPUT})

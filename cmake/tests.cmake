@@ -32,9 +32,11 @@ function(becalm_tests folder)
                                                    $<$<BOOL:${BECALM_FEW_RUNS}>:BECALM_FEW_RUNS>)
         add_test(NAME ${name} COMMAND ${name})
         set_tests_properties(${name} PROPERTIES TIMEOUT 900) # a guard: sanitizers cost up to twenty times, on a busy machine
-        # A test hardly runs itself: to optimise it takes longer than it saves. Only where gcc does are its warnings whole.
+        # A test hardly runs itself: to optimise it takes longer than it saves. Only where gcc does a little are its warnings whole.
         if(BECALM_SANITIZE OR CMAKE_C_COMPILER_ID MATCHES Clang)
             target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
+        else()
+            target_compile_options(${name} PRIVATE -O1)
         endif()
     endforeach()
     set(BECALM_ONE_THREAD ${BECALM_ONE_THREAD} PARENT_SCOPE)
@@ -54,7 +56,8 @@ function(becalm_pytests folder)
     endif()
     # Python keeps what it has compiled: else each test would compile pytest's view of itself and of its helpers again. Plugins of
     # other packages are a quarter of what pytest needs to begin, and no test uses them.
-    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_CHAIN_SECONDS=${chain} PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1)
+    set(environment BECALM=$<TARGET_FILE:becalm> BECALM_CHAIN_SECONDS=${chain} PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+                    PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/lib)
     set(timeout 900) # a guard, not a claim
     if(BECALM_SANITIZE)
         list(APPEND environment BECALM_SANITIZED=1) # what depends on speed asks for less
@@ -68,7 +71,7 @@ function(becalm_pytests folder)
             continue()
         endif()
         set(name ${folder}/${name})
-        add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -m pytest -q -p no:cacheprovider ${source})
+        add_test(NAME ${name} COMMAND ${BECALM_PYTHON} -m pytest -q -p no:cacheprovider -p chosen ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${environment}")
     endforeach()
 endfunction()
@@ -82,7 +85,7 @@ function(becalm_browser_tests folder)
         set(name ${folder}/${name})
         add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/run ${source})
         set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2
-            ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>;BECALM_PICTURES=${PROJECT_BINARY_DIR}/pictures")
+            ENVIRONMENT "BECALM=$<TARGET_FILE:becalm>")
     endforeach()
 endfunction()
 
@@ -100,7 +103,7 @@ function(becalm_node_tests folder)
 endfunction()
 
 # becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
-# test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much. It begins with the files of SEEDS, if it
+# test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much, or try BECALM_FUZZ_RUNS inputs if that is sooner. It begins with the files of SEEDS, if it
 # is named there, and of FOLDER/corpus/<name>/: each has some, or the build is refused. What it learns stays in the build
 # tree; inputs worth keeping are committed to that folder. BECALM_FUZZ_SEED makes two runs try the same inputs.
 function(becalm_fuzzers folder)
@@ -110,8 +113,10 @@ function(becalm_fuzzers folder)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         math(EXPR seconds "(${BECALM_FUZZ_SECONDS} + ${count} - 1) / ${count}")
+        set(runs ${BECALM_FUZZ_RUNS})
         if(name IN_LIST arg_FULL)
             set(seconds ${BECALM_FUZZ_SECONDS})
+            set(runs -1)
         endif()
         math(EXPR timeout "${seconds} + 300")
         set(learned ${PROJECT_BINARY_DIR}/corpus/${name})
@@ -129,7 +134,7 @@ function(becalm_fuzzers folder)
         target_link_libraries(${name} PRIVATE ${arg_LIBS} becalm_engine)
         target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-        add_test(NAME ${name} COMMAND ${name} -seed=${BECALM_FUZZ_SEED} -max_total_time=${seconds} -timeout=10 -print_final_stats=1
+        add_test(NAME ${name} COMMAND ${name} -seed=${BECALM_FUZZ_SEED} -max_total_time=${seconds} -runs=${runs} -timeout=10 -print_final_stats=1
                                       -artifact_prefix=${learned}- ${learned} ${kept})
         # It computes all the time, so it takes the places of a whole processor: the Makefile has four tests for each.
         set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS 4)

@@ -14,6 +14,7 @@ struct embedded {
     const char *name; /* NULL ends the table */
     const unsigned char *text;
     size_t length;
+    const char *hash; /* 16 hex digits of its SHA-256, by which files of one name in two programs differ */
 };
 
 #endif

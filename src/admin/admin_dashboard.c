@@ -44,22 +44,12 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
-/* FNV-1a: files of one program differ by it, and nothing more is asked of it. */
-static uint64_t hash(const struct embedded *file)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < file->length; i++) {
-        hash = (hash ^ file->text[i]) * 1099511628211u;
-    }
-    return hash;
-}
-
 static void answer_with(const struct embedded *file, const struct admin_request *request, struct admin_answer *answer)
 {
     struct becalm_text known = head_find_other(request->head, text_of("if-none-match"));
     answer->runs = true;
     answer->type = type_of(file->name);
-    snprintf(answer->etag, sizeof answer->etag, "\"%016llx\"", (unsigned long long)hash(file));
+    snprintf(answer->etag, sizeof answer->etag, "\"%s\"", file->hash);
     if (known.at != NULL && text_is(known, answer->etag)) {
         answer->status = 304;
     } else {

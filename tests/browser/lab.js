@@ -190,7 +190,7 @@ export class Gateway {
   }
 }
 
-/** The system's chromium, with a profile that is forgotten. */
+/** The system's chromium (`run` says which), with a profile that is forgotten. */
 export async function openBrowser() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, timeout: PATIENCE * 1000 });
 }

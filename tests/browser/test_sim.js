@@ -79,7 +79,7 @@ for (const [name, words] of Object.entries(PAGES)) {
       assert.deepEqual(await page.evaluate(cut), []);
       assert.deepEqual(await page.evaluate(overlaid), []);
       await fits(page, name);
-      await accessible(page, name);
+      if (!look.dark || words[0] === "faults.yaml") await accessible(page, name); // colours are the same on all of them
       await picture(page, `sim-${words[0]}-${look.width}`);
     }
   });

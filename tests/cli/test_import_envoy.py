@@ -324,6 +324,20 @@ def test_import__tls_of_no_service_is_a_warning_and_the_rest_is_printed(becalm, 
     assert yaml.safe_load(done.stdout)["defaults"]["outlier"]["consecutive5xxErrors"] == 5
 
 
+@pytest.mark.parametrize("alone", ["clientCertificate: c.pem", "privateKey: k.pem"])
+def test_import__a_certificate_without_its_key_is_a_warning(becalm, alone):
+    """A policy with one of them would not be taken."""
+    got, said = tls_of(becalm, RULE.replace("TLS", f"{{mode: MUTUAL, {alone}}}"), code=1)
+    assert got == {"verify": "full"} and "a certificate and its key belong together: write tls.cert and tls.key" in said
+
+
+@pytest.mark.parametrize("alone", ["certificate_chain: {filename: c.pem}", "certificate_chain: {inline_string: c}, private_key: {filename: k.pem}"])
+def test_import_envoy__a_certificate_without_its_key_is_a_warning(becalm, alone):
+    text = f"static_resources: {{clusters: [{{name: a, transport_socket: {{name: tls, typed_config: {{common_tls_context: {{tls_certificates: [{{{alone}}}]}}}}}}}}]}}"
+    got, said = tls_of(becalm, text, "envoy", code=1)
+    assert got == {"verify": "none"} and "a certificate and its key belong together: write tls.cert and tls.key" in said
+
+
 def test_import__a_secret_of_kubernetes_is_a_warning(becalm):
     assert "it is a Secret of Kubernetes: write tls.ca" in tls_of(becalm, RULE.replace("TLS", "{mode: SIMPLE, credentialName: c}"), code=1)[1]
 

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from conftest import in_time, service
+from conftest import SECONDS, in_time, service
 from host import Host, Reply, wait_until
 
 SOAK = os.environ.get("BECALM_SOAK") == "1"
@@ -94,25 +94,30 @@ def test_lines__a_bound_of_the_queue_holds(host, lab, way):
 
 @pytest.mark.parametrize("way", ["easy", "multi"])
 def test_lines__pages_are_whole_again_when_a_service_that_hung_is_back(host, lab, way):
-    """World 1r: 30 threads, a page every two seconds, the service hangs for eight; short: a quarter of each time."""
-    part = 1 if SOAK else 4
-    period, hangs, ends = 2 / part, 8 / part, 30 / part
+    """World 1r: 30 threads, a page every two seconds, the service hangs for eight; short: a quarter of each time. What takes a page
+    of the time here takes longer on a busy machine, which gets all times as long."""
+    assert in_time(lambda factor: lost_pages(host, lab, way, (1 if SOAK else 0.25) * factor), lambda lost: lost == []) == []
+
+
+def lost_pages(host, lab, way, part):
+    """The calls that fail though the service is back, with so large a part of each time."""
+    period, hangs, ends = 2 * part, 8 * part, 30 * part
     pages = round(ends / period)
+    host.forget()
     host.on("/", Reply(200, b"fine"))
-    times = {} if SOAK else {"attemptTimeout": "1250ms", "deadline": "4s"}
-    policy = service(**times, breaker="{enabled: false}")
+    times = {"attemptTimeout": f"{round(5000 * part)}ms", "deadline": f"{round(16000 * part)}ms"}
+    policy = service(**({} if part == 1 else times), breaker="{enabled: false}")
     many = {"threads": 30, "repeat": pages} if way == "easy" else {"threads": 30, "at_once": pages}
     back_at = []
     with meanwhile(
         (lambda: host.count() >= 45, lambda: host.on("/", Reply(200, b"fine", delay=600))),  # within the second page
         (hangs, lambda: (host.on("/", Reply(200, b"fine")), back_at.append(time.monotonic()))),
     ):
-        calls = lab(policy, f"http://{host.address}/", interface=way, period_ms=round(1000 * period), **many).calls
+        calls = lab(policy, f"http://{host.address}/", interface=way, period_ms=round(1000 * period), seconds=SECONDS * max(1, part), **many).calls
     assert len(calls) == 30 * pages and any(call["attempts"][:1] != ["ok"] for call in calls)
     began = min(each.at for each in host.requests) - min(call["at_ms"] for call in calls) / 1000
     back = back_at[0] - began + 1.5 * period  # one page may find all slots with those that hung
-    lost = [call for call in calls if call["reason"] != "ok" and call["at_ms"] / 1000 > back]
-    assert lost == [], f"the service was back at {back_at[0] - began:.3f} s"
+    return [call for call in calls if call["reason"] != "ok" and call["at_ms"] / 1000 > back]
 
 
 # ---- for one of libcurl's connections ----

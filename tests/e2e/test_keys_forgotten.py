@@ -118,6 +118,7 @@ def test_required_keys_and_who_lets_calls_pass_do_not_wait(three, redis):
     (a,), host = three(REQUIRED, count=1)
     (b,), _ = three(count=1, keys={"onAway": "local"})
     assert charge(a, "k").status == 200
+    assert settled(a, "k").get("idempotent-replayed") == "true", "the store has the answer, which is told behind it"
     redis.tell("FLUSHALL")
     assert charge(a, "k").status == 200 and host.count() == 2, "the service knows its keys"
     assert charge(b, "new").status == 200

@@ -29,6 +29,14 @@
 #define check_eq_str(actual, expected) check_eq_str_at((actual), (expected), #actual, __FILE__, __LINE__)
 #define check_true(claim)              check_true_at((claim), #claim, __FILE__, __LINE__)
 
+/* So many random runs, steps or rounds of threads; a quarter of them where a sanitizer makes each slow:
+ * tests/CMakeLists.txt. */
+#if defined(BECALM_FEW_RUNS)
+#define RUNS_OF(count) ((count) / 4)
+#else
+#define RUNS_OF(count) (count)
+#endif
+
 /* low <= value <= high */
 #define check_between_u64(value, low, high) check_between_u64_at((value), (low), (high), #value, __FILE__, __LINE__)
 

@@ -331,7 +331,7 @@ static void test_breaker_property__does_what_a_simple_model_does_over_a_million_
 {
     (void)unused;
     memset(duel.moves, 0, sizeof duel.moves);
-    for (uint64_t seed = 1; seed <= 500; seed++) {
+    for (uint64_t seed = 1; seed <= RUNS_OF(500); seed++) {
         duel_start(seed);
         for (uint32_t i = 0; i < 2000; i++) {
             if (!duel_step()) {
@@ -348,7 +348,7 @@ static void test_breaker_property__does_what_a_simple_model_does_over_a_million_
                          (from == HALF_OPEN && (to == OPEN || to == CLOSED));
             if (from != to) {
                 bool rare = from == OPEN && to == CLOSED; /* one probe decides, was late, and then was well */
-                check_true((duel.moves[from][to] > (rare ? 20 : 1000)) == arrow);
+                check_true((duel.moves[from][to] > (rare ? RUNS_OF(20) : RUNS_OF(1000))) == arrow);
                 check_true((duel.moves[from][to] > 0) == arrow);
             }
         }

@@ -74,14 +74,15 @@ static void test_breaker_threads__eight_threads_get_exactly_the_probes_of_each_e
     lab_small(&lab);
     lab.policy.probes = 5;
     force(&lab, OPEN);
-    crowd_run(crowd_probe, crowd, &lab, 20000);
+    enum { ROUNDS = RUNS_OF(20000) };
+    crowd_run(crowd_probe, crowd, &lab, ROUNDS);
     uint64_t admitted = 0, moved = 0;
     for (int i = 0; i < THREADS; i++) {
         admitted += crowd[i].admitted;
         moved += crowd[i].moved;
     }
-    check_eq_u64(moved, 20000); /* one thread told of each opening of the door */
-    check_eq_u64(admitted, 100000);
+    check_eq_u64(moved, ROUNDS); /* one thread told of each opening of the door */
+    check_eq_u64(admitted, 5 * ROUNDS);
 }
 
 /* Probes taken and given back at random; the one that reports last decides, and only one thread sees that. */
@@ -179,7 +180,7 @@ static void test_breaker_threads__eight_threads_in_a_storm_leave_it_able_to_clos
         lab.policy.mode = mode == 0 ? BECALM_BREAKER_RATE : BECALM_BREAKER_CONSECUTIVE;
         lab.policy.open_for = 20 * BECALM_MS;
         lab.policy.half_open_for = 50 * BECALM_MS;
-        crowd_run(crowd_storm, crowd, &lab, 20000);
+        crowd_run(crowd_storm, crowd, &lab, RUNS_OF(20000));
         lab.at.now += 3600 * BECALM_S;
         if (state(&lab) == METRICS_ONLY) {
             force(&lab, OPEN);

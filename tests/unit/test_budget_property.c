@@ -397,7 +397,7 @@ static void explore(const struct becalm_budget_policy *policy, uint64_t seed)
         if (policy->kind == BECALM_BUDGET_TOKENS) {
             w.sum.level = policy->capacity * interval(&w);
         }
-        run(&w, rates[i].between, rates[i].latency_max, rates[i].calls);
+        run(&w, rates[i].between, rates[i].latency_max, RUNS_OF(rates[i].calls));
         free(w.heap);
         free(memory);
     }

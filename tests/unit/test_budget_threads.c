@@ -259,7 +259,7 @@ static void test_budget__no_more_is_held_at_once_than_there_is(void **state)
         struct shared s;
         open_for_two(&s, (enum becalm_budget_kind)kind);
         uint64_t before = word(&s);
-        s.rounds = 20000;
+        s.rounds = RUNS_OF(20000);
         check_true(run(&s, work_hold) > 0);
         check_eq_u64(atomic_load_explicit(&s.broken, memory_order_relaxed), 0);
         /* Given back unused, it all has left no trace. */

@@ -6,7 +6,7 @@
 #include "check.h"
 
 /* Eight threads, each with calls of its own, on one target: afterwards nothing is held and the counts add up. */
-enum { THREADS = 8, CALLS_EACH = 4000 };
+enum { THREADS = 8, CALLS_EACH = RUNS_OF(4000) };
 
 struct crowd {
     struct becalm_policy policy;

@@ -1103,7 +1103,7 @@ static void test_gate__with_room_for_all_nobody_is_left_a_slot(void **state)
 static void test_gate__every_ticket_leaves_exactly_once(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= RUNS_OF(20); seed++) {
         struct scene scene;
         struct becalm_queue queue[3];
         bool waits[MANY] = {false};
@@ -1168,7 +1168,7 @@ static void test_gate__every_ticket_leaves_exactly_once(void **state)
     }
 }
 
-enum { THREADS = 8, ROUNDS = 4000 };
+enum { THREADS = 8, ROUNDS = RUNS_OF(4000) };
 
 struct crowd {
     struct scene scene;

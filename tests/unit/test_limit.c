@@ -1207,7 +1207,7 @@ static void test_limit__tells_slow_from_overloaded(void **state)
 {
     (void)state;
     uint64_t rand = 41;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < RUNS_OF(200); i++) {
         becalm_ns timeout = (1 + becalm_rand_next(&rand) % 100) * 100 * BECALM_MS;
         becalm_ns work = timeout / 100 * (2 + becalm_rand_next(&rand) % 70);
         uint32_t busy = (uint32_t)(4 + becalm_rand_next(&rand) % 200); /* workers, on average, without a limit */
@@ -1448,7 +1448,7 @@ static void crowd_go(struct crowd *crowd)
 static void test_limit__eight_threads_never_exceed_a_fixed_limit(void **state)
 {
     (void)state;
-    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 0}, .rounds = 20000};
+    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 0}, .rounds = RUNS_OF(20000)};
     crowd_go(&crowd);
     check_between_u64(crowd.most, 1, 5);
 }
@@ -1456,7 +1456,7 @@ static void test_limit__eight_threads_never_exceed_a_fixed_limit(void **state)
 static void test_limit__eight_threads_never_exceed_the_bound_of_answers(void **state)
 {
     (void)state;
-    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 7}, .rounds = 20000, .answers = true};
+    struct crowd crowd = {.policy = {BECALM_LIMIT_FIXED, 1, 5, 7}, .rounds = RUNS_OF(20000), .answers = true};
     crowd_go(&crowd);
     check_between_u64(crowd.most, 1, 7);
 }
@@ -1465,7 +1465,8 @@ static void test_limit__eight_threads_leave_slots_and_aimd_in_range(void **state
 {
     (void)state;
     for (int kind = BECALM_LIMIT_SLOTS; kind <= BECALM_LIMIT_AIMD; kind++) {
-        struct crowd crowd = {.policy = {.kind = (enum becalm_limit_kind)kind, .min = 2, .max = 20}, .rounds = 20000};
+        struct crowd crowd = {.policy = {.kind = (enum becalm_limit_kind)kind, .min = 2, .max = 20},
+                              .rounds = RUNS_OF(20000)};
         crowd_go(&crowd);
         check_between_u64(becalm_limit_now(&crowd.limit, &crowd.policy), 2, 20);
         check_between_u64(crowd.most, 1, 20);

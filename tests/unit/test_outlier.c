@@ -524,7 +524,7 @@ static void test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers
 static void test_outlier__hosts_that_fail_alike_stay_in(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= RUNS_OF(20); seed++) {
         uint64_t rand = seed;
         struct world w = world_rate(10);
         uint32_t share = 300000 + (uint32_t)(becalm_rand_next(&rand) % 600000);
@@ -901,7 +901,7 @@ static void run_random(uint64_t seed, uint32_t count, bool by_rate)
     w.policy.max_ejected_ppm = (uint32_t)becalm_rand_below(becalm_rand_next(&random), 1000001);
     uint32_t out_max = (uint32_t)((uint64_t)count * w.policy.max_ejected_ppm / 1000000);
     out_max = out_max < count ? out_max : count - 1;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < RUNS_OF(20000); i++) {
         w.now += becalm_rand_below(becalm_rand_next(&random), 200 * BECALM_MS);
         uint32_t host = (uint32_t)becalm_rand_below(becalm_rand_next(&random), count);
         uint64_t bits = becalm_rand_next(&random);
@@ -971,7 +971,7 @@ static void test_outlier__no_random_history_puts_more_out_than_the_maximum(void 
 
 /* --- threads --- */
 
-enum { THREADS = 8, STEPS = 50000, SHARED_HOSTS = 6 };
+enum { THREADS = 8, STEPS = RUNS_OF(50000), SHARED_HOSTS = 6 };
 
 struct worker {
     pthread_barrier_t *start; /* all at once, or the first would be done before the last begins */

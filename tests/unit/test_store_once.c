@@ -183,7 +183,7 @@ static void test_store_once__for_want_of_bytes_a_key_loses_its_answer_alone(void
 static void test_store_once__no_key_begins_twice_in_its_time(void **state)
 {
     (void)state;
-    enum { KEYS = 64, STEPS = 200000, TTL = 1000 };
+    enum { KEYS = 64, STEPS = RUNS_OF(200000), TTL = 1000 };
     static const enum store_ending ends[] = {STORE_END_ANSWER, STORE_END_RELEASE, STORE_END_LOST, STORE_END_UNKNOWN};
     struct store *store = store_of(TTL, 50, 10 * (sizeof(struct store_answer) + 14));
     struct store_key flying[KEYS];

@@ -63,7 +63,7 @@ static void test_wheel__every_timer_fires_once_and_within_a_millisecond_of_its_t
 {
     (void)state;
     static struct fixture f;
-    for (uint64_t round = 0; round < 60; round++) {
+    for (uint64_t round = 0; round < RUNS_OF(60); round++) {
         start(&f, round);
         for (unsigned i = 0; i < COUNT; i++) { /* from now to more than a day */
             uint64_t bits = 20 + becalm_rand_below(becalm_rand_next(&f.seed), 28);

@@ -300,7 +300,7 @@ static void model_count_check(const struct model_count *m, const struct becalm_w
 
 static void model_count_run(uint32_t size, uint32_t marked_ppm, uint64_t seed)
 {
-    enum { OPERATIONS = 250000 };
+    enum { OPERATIONS = RUNS_OF(250000) };
     uint64_t random = seed;
     struct becalm_window *w = count_new(size);
     struct model_count m = {.lanes = calloc(OPERATIONS, sizeof *m.lanes)};
@@ -434,7 +434,8 @@ static void count_crowd_test(uint32_t size, bool clears)
     struct becalm_window *w = count_new(size);
     struct crowd crowd[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = 26000, .clears = clears && i == 0};
+        crowd[i] =
+            (struct crowd){.window = w, .seed = (uint64_t)i, .notes = RUNS_OF(26000), .clears = clears && i == 0};
     }
     crowd_run(crowd, count_crowd_run);
     check_ring(w);
@@ -473,14 +474,14 @@ static void *plain_crowd_run(void *argument)
 static void test_window__count_is_exact_after_eight_threads_that_fit(void **state)
 {
     (void)state;
-    struct becalm_window *w = count_new(THREADS * 20000 + 1);
+    struct becalm_window *w = count_new(THREADS * RUNS_OF(20000) + 1);
     struct crowd crowd[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        crowd[i] = (struct crowd){.window = w, .notes = 20000};
+        crowd[i] = (struct crowd){.window = w, .notes = RUNS_OF(20000)};
     }
     crowd_run(crowd, plain_crowd_run);
     check_ring(w);
-    check_sums(w, 0, THREADS * 20000, THREADS * 5000, 0, 0);
+    check_sums(w, 0, THREADS * RUNS_OF(20000), THREADS * RUNS_OF(5000), 0, 0);
     free(w);
 }
 
@@ -709,7 +710,7 @@ static void model_time_add(struct model_time *m, const struct becalm_window *w, 
 
 static void model_time_run(becalm_ns start, becalm_ns width, uint32_t slices, uint32_t cells, uint64_t seed)
 {
-    enum { OPERATIONS = 250000, KEPT = 64 };
+    enum { OPERATIONS = RUNS_OF(250000), KEPT = 64 };
     uint64_t random = seed;
     struct becalm_window *w = time_new(width * slices, slices, cells);
     struct model_time m = {.start = start / width, .count = calloc(MODEL_SLICES, sizeof *m.count)};
@@ -794,10 +795,10 @@ static void test_window__time_is_exact_after_eight_threads(void **state)
         note(w, s * BECALM_S, 15);
     }
     for (int i = 0; i < THREADS; i++) {
-        crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = 48000};
+        crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = RUNS_OF(48000)};
     }
     crowd_run(crowd, time_crowd_run);
-    check_sums(w, 109 * BECALM_S, THREADS * 48000, THREADS * 12000, THREADS * 6000, 0);
+    check_sums(w, 109 * BECALM_S, THREADS * RUNS_OF(48000), THREADS * RUNS_OF(12000), THREADS * RUNS_OF(6000), 0);
     free(w);
 }
 
@@ -825,7 +826,7 @@ static void test_window__no_note_is_lost_when_eight_threads_turn_a_slice(void **
     struct becalm_window *w = time_new(128 * BECALM_MS, 128, 1);
     struct crowd crowd[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        crowd[i] = (struct crowd){.window = w, .notes = 1000};
+        crowd[i] = (struct crowd){.window = w, .notes = RUNS_OF(1000)};
     }
     crowd_run(crowd, turn_crowd_run);
     free(w);
@@ -851,10 +852,10 @@ static void test_window__time_is_exact_after_eight_threads_at_one_instant(void *
         struct becalm_window *w = time_new(BECALM_S, 1, cells);
         struct crowd crowd[THREADS];
         for (int i = 0; i < THREADS; i++) {
-            crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = 20000};
+            crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = RUNS_OF(20000)};
         }
         crowd_run(crowd, still_crowd_run);
-        check_sums(w, 42 * BECALM_S, THREADS * 20000, 0, 0, 0);
+        check_sums(w, 42 * BECALM_S, THREADS * RUNS_OF(20000), 0, 0, 0);
         free(w);
     }
 }
@@ -865,10 +866,10 @@ static void test_window__clear_amid_notes_keeps_no_more_than_was_noted(void **st
     struct becalm_window *w = time_new(10 * BECALM_S, 10, 2);
     struct crowd crowd[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = 20000, .clears = i == 0};
+        crowd[i] = (struct crowd){.window = w, .seed = (uint64_t)i, .notes = RUNS_OF(20000), .clears = i == 0};
     }
     crowd_run(crowd, still_crowd_run);
-    check_between_u64(becalm_window_sum(w, 42 * BECALM_S, 0), 0, THREADS * 20000);
+    check_between_u64(becalm_window_sum(w, 42 * BECALM_S, 0), 0, THREADS * RUNS_OF(20000));
     becalm_window_clear(w);
     check_sums(w, 42 * BECALM_S, 0, 0, 0, 0);
     free(w);

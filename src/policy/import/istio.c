@@ -523,8 +523,9 @@ static void tls_read(struct source *s, struct emit_target *target, const struct 
     hosts_name_put(s, target, &(struct from){source_get(tls->node, "sni"), "tls.sni", NULL},
                    &(struct from){source_get(tls->node, "subjectAltNames"), "tls.subjectAltNames", NULL});
     tls_text(s, target, tls->node, "caCertificates", "tls.ca");
-    tls_text(s, target, tls->node, "clientCertificate", "tls.cert");
-    tls_text(s, target, tls->node, "privateKey", "tls.key");
+    source_put_certificate(s, target,
+                           &(struct from){source_get(tls->node, "clientCertificate"), "tls.clientCertificate", NULL},
+                           &(struct from){source_get(tls->node, "privateKey"), "tls.privateKey", NULL});
     if (secret.node != NULL) {
         source_no_equal(s, target, &secret,
                         "it is a Secret of Kubernetes: write tls.ca, tls.cert and tls.key, which are files");

@@ -412,6 +412,20 @@ void source_put_text(struct source *s, struct emit_target *target, const char *k
     put(s, target, key, emit_quote(s->emit, text), from);
 }
 
+void source_put_certificate(struct source *s, struct emit_target *target, const struct from *cert,
+                            const struct from *key)
+{
+    const char *cert_file = cert->node == NULL ? NULL : source_text(s, cert);
+    const char *key_file = key->node == NULL ? NULL : source_text(s, key);
+    if (cert_file != NULL && key_file != NULL) {
+        source_put_text(s, target, "tls.cert", cert_file, cert);
+        source_put_text(s, target, "tls.key", key_file, key);
+    } else if (cert_file != NULL || key_file != NULL) {
+        source_no_equal(s, target, cert_file != NULL ? cert : key,
+                        "a certificate and its key belong together: write tls.cert and tls.key");
+    }
+}
+
 bool source_list_has(const struct source_list *list, const char *item)
 {
     const struct source_item *at = list->first;

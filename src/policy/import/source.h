@@ -98,6 +98,10 @@ void source_put_word(struct source *, struct emit_target *, const char *key, con
 void source_put_h2(struct source *, struct emit_target *, const struct from *);
 void source_put_text(struct source *, struct emit_target *, const char *key, const char *text, const struct from *);
 
+/* tls.cert and tls.key of two names of files, each of which may be missing (no node): only both together are a setting.
+ */
+void source_put_certificate(struct source *, struct emit_target *, const struct from *cert, const struct from *key);
+
 /* A key of the target has another value already, and keeps it. */
 void source_conflict(struct source *, struct emit_target *, const struct from *, const char *key, const char *value,
                      const char *had);

@@ -43,16 +43,16 @@ static bool is_plain(const struct yaml_node *socket)
 /* ---- hosts ---- */
 
 /* The name of a file, of a DataSource. */
-static void file_take(struct source *s, struct emit_target *target, const char *key, const struct yaml_node *data,
-                      const char *path)
+static struct from file_taken(struct source *s, struct emit_target *target, const char *key,
+                              const struct yaml_node *data, const char *path)
 {
     const struct from file = {source_get(data, "filename"), path, NULL};
-    if (file.node != NULL && source_text(s, &file) != NULL) {
-        source_put_text(s, target, key, file.node->text, &file);
-    } else if (data != NULL) {
+    if (data != NULL && (file.node == NULL || source_text(s, &file) == NULL)) {
         source_no_equal(s, target, &(struct from){data, path, NULL},
                         emit_text(s->emit, "it is in no file: write %s", key));
+        return (struct from){NULL, path, NULL};
     }
+    return file;
 }
 
 /* Envoy verifies a name only where it is told which; here it is always verified. */
@@ -97,12 +97,17 @@ void envoy_host_tls_read(struct source *s, struct emit_target *target, const str
         source_put_word(s, target, "tls.verify", "none", &unverified);
     }
     name_read(s, target, &tls);
-    file_take(s, target, "tls.ca", tls.ca, "validation_context.trusted_ca");
+    const struct from ca = file_taken(s, target, "tls.ca", tls.ca, "validation_context.trusted_ca");
+    if (ca.node != NULL) {
+        source_put_text(s, target, "tls.ca", ca.node->text, &ca);
+    }
     if (tls.certificates != NULL && tls.certificates->kind == YAML_SEQUENCE && tls.certificates->count > 0) {
-        file_take(s, target, "tls.cert", source_get(tls.certificates->item[0], "certificate_chain"),
-                  "tls_certificates.certificate_chain");
-        file_take(s, target, "tls.key", source_get(tls.certificates->item[0], "private_key"),
-                  "tls_certificates.private_key");
+        const struct yaml_node *first = tls.certificates->item[0];
+        const struct from cert = file_taken(s, target, "tls.cert", source_get(first, "certificate_chain"),
+                                            "tls_certificates.certificate_chain");
+        const struct from key =
+            file_taken(s, target, "tls.key", source_get(first, "private_key"), "tls_certificates.private_key");
+        source_put_certificate(s, target, &cert, &key);
     }
 }
 
