@@ -111,19 +111,30 @@ def test_one_that_pipelines_what_is_answered_by_a_host_is_not_the_only_one(gatew
 
 def test_those_that_were_refused_and_go_on_sending_are_not_the_only_ones(gateway, host):
     made = gateway(policy(host()))
-    enough = threading.Event()
+    enough, away = threading.Event(), []
 
     def refused():
-        with contextlib.suppress(OSError), made.wire() as wire:
-            wire.send(b"nonsense\r\n\r\n")
-            while True:
-                wire.send(bytes(1 if enough.is_set() else 1 << 20))
-                time.sleep(0.02 if enough.is_set() else 0)
+        """Each step is a megabyte more of a connection that was refused, or the next one."""
+        wires = []
 
-    with Attack(*[refused] * 4) as attack:
+        def step():
+            try:
+                if not wires:
+                    wires.append(made.wire().send(b"nonsense\r\n\r\n"))
+                wires[0].send(bytes(1 if enough.is_set() else 1 << 20))
+            except OSError:
+                away.extend(wires)
+                wires.clear()
+            time.sleep(0.02 if enough.is_set() else 0)
+
+        return step
+
+    with Attack(*[refused() for _ in range(4)]):
         assert answers(made.port) >= ENOUGH
         enough.set()  # they go on, but need not be as fast as they can
-        wait_until(lambda: attack.count > 4)  # each was sent away in the end
+        wait_until(lambda: len(away) > 4)  # each was sent away in the end
+    for wire in away:
+        wire.close()
 
 
 @pytest.mark.parametrize("way", ["down", "up", "tunnel"])
