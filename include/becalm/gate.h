@@ -83,8 +83,8 @@ struct becalm_ticket {
     becalm_ns patience;         /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
                                    been non-empty for longer than half of it */
     bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
-    bool unhurried;             /* caller: no timeout is written, so it may wait for a quarter of the time to its
-                                   deadline, whatever its patience; cleared where too many others wait already */
+    bool unhurried;             /* no timeout is written, so it may wait for a quarter of the time to its deadline,
+                                   whatever its patience, and CoDel waits for longer; cleared where it may not */
     becalm_ns timeout;          /* how long its attempt may take once sent: the slot is judged by it */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* private to the queue */
