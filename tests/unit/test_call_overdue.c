@@ -64,6 +64,14 @@ static void answers(struct lab *lab, becalm_ns took, int count)
     }
 }
 
+/* A service that is known to be quick; the window of the breaker has forgotten its answers. */
+static void lab_quick(struct lab *lab)
+{
+    lab_open(lab);
+    answers(lab, 20 * BECALM_MS, 400);
+    lab->now += 30 * BECALM_S;
+}
+
 static void test_overdue__before_anything_is_known_an_attempt_has_its_time(void **state)
 {
     (void)state;
@@ -184,9 +192,7 @@ static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **sta
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S; /* the window of the breaker has forgotten them */
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
@@ -216,9 +222,7 @@ static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **sta
 static bool opens_unless(bool answered)
 {
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S;
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
         lab.now += i == 0 ? BECALM_S : 0;
@@ -248,9 +252,7 @@ static void test_overdue__a_service_that_has_become_slow_is_learned_although_the
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S;
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
@@ -274,9 +276,7 @@ static void test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is(
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S;
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
