@@ -78,14 +78,15 @@ struct becalm_ticket {
     void *owner;   /* for the driver: which call this is */
     uint64_t flow; /* which client calls; 0: no client is known */
     becalm_ns queued_at;
-    becalm_ns leave_at;   /* when it leaves by itself, unless it may stay on */
-    becalm_ns expires_at; /* the call's deadline */
-    becalm_ns patience;   /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
-                             been non-empty for longer than half of it */
-    bool patient;         /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
-    bool unhurried;       /* caller: the policy has no timeout, so the call may wait for a quarter of the time to its
-                             deadline, even beyond its patience; cleared if too many calls wait already */
-    becalm_ns timeout;    /* how long its attempt may take once sent: the slot is judged by it */
+    becalm_ns leave_at;         /* when it leaves by itself, unless it may stay on */
+    becalm_ns expires_at;       /* the call's deadline */
+    becalm_ns patience;         /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
+                                   been non-empty for longer than half of it */
+    bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
+    bool unhurried;             /* the policy has no timeout, so the call may wait for a quarter of the time to its
+                                   deadline, even beyond its patience, and CoDel waits for longer; cleared if
+                                   too many calls of a caller wait already */
+    becalm_ns timeout;          /* how long its attempt may take once sent: the slot is judged by it */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* private to the queue */
 };

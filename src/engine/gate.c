@@ -19,7 +19,7 @@ enum {
 void becalm_gate_defaults(struct becalm_gate_policy *policy)
 {
     memset(policy, 0, sizeof *policy); /* policies are compared as bytes */
-    policy->target_wait = 20 * BECALM_MS;
+    policy->target_wait = BECALM__GATE_TARGET_WAIT;
     policy->interval = 100 * BECALM_MS;
     policy->max_interval = 750 * BECALM_MS;
     policy->max_wait = BECALM__GATE_MAX_WAIT;

@@ -4,7 +4,9 @@
 
 #include <becalm/gate.h>
 
-#define BECALM__GATE_MAX_WAIT BECALM_S /* the default, if the policy does not say */
+/* The defaults, if the policy does not say. */
+#define BECALM__GATE_MAX_WAIT    BECALM_S
+#define BECALM__GATE_TARGET_WAIT (20 * BECALM_MS)
 
 /* How long a ticket in line waits before it is asked whether it stays on. */
 becalm_ns becalm__ticket_patience(const struct becalm_ticket *, const struct becalm_gate_policy *);

@@ -277,13 +277,15 @@ static bool line_admits(struct becalm_queue *queue, const struct becalm_gate_pol
 }
 
 /* A caller that wrote no timeout would wait for an answer until its deadline, so its calls may wait in line for longer
- * than a second, too. Only a few of them, because all calls that have gathered here are sent at once when the service
- * is back. */
+ * than a second, too. In a caller's own line only a few of them may, because all calls that have gathered there are
+ * sent at once when the service is back. A gate's slots send them as fast as the service answers. Times that the policy
+ * writes always apply. */
 static bool may_be_unhurried(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                              const struct becalm_ticket *ticket)
 {
-    return ticket->unhurried && policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT &&
-           ticket->expires_at != BECALM_NEVER && becalm_gate_waiting(queue->gate) <= FEW_WAIT;
+    bool fits =
+        policy->caller ? becalm_gate_waiting(queue->gate) <= FEW_WAIT : policy->target_wait == BECALM__GATE_TARGET_WAIT;
+    return ticket->unhurried && fits && policy->max_wait == BECALM__GATE_MAX_WAIT && ticket->expires_at != BECALM_NEVER;
 }
 
 becalm_ns becalm__ticket_patience(const struct becalm_ticket *ticket, const struct becalm_gate_policy *policy)
@@ -456,7 +458,8 @@ static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struc
                                          becalm_ns now, const struct becalm_ticket *ticket)
 {
     becalm_ns part = ticket->timeout - ticket->timeout / 4;
-    becalm_ns interval = becalm_ns_min(policy->max_interval, becalm_ns_max(policy->interval, part));
+    becalm_ns most = ticket->unhurried ? BECALM_NEVER : policy->max_interval;
+    becalm_ns interval = becalm_ns_min(most, becalm_ns_max(policy->interval, part));
     if (!stands_too_long(ticket->queued_at, policy, now) || becalm_ns_since(now, queue->busy_since) <= interval ||
         becalm_gate_waiting(queue->gate) < policy->min_queue) {
         return NULL;

@@ -64,6 +64,14 @@ static void answers(struct lab *lab, becalm_ns took, int count)
     }
 }
 
+/* A service that is known to be quick; the window of the breaker has forgotten its answers. */
+static void lab_quick(struct lab *lab)
+{
+    lab_open(lab);
+    answers(lab, 20 * BECALM_MS, 400);
+    lab->now += 30 * BECALM_S;
+}
+
 static void test_overdue__before_anything_is_known_an_attempt_has_its_time(void **state)
 {
     (void)state;
@@ -184,9 +192,7 @@ static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **sta
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S; /* the window of the breaker has forgotten them */
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
@@ -212,13 +218,41 @@ static void test_overdue__a_hang_opens_the_breaker_and_ends_the_calls(void **sta
     free(lab.memory);
 }
 
+/* All calls are overdue, and before the last ones are, the first is answered or not. */
+static bool opens_unless(bool answered)
+{
+    struct lab lab;
+    lab_quick(&lab);
+    for (int i = 0; i < CALLS; i++) {
+        begin(&lab, &lab.call[i], false);
+        lab.now += i == 0 ? BECALM_S : 0;
+    }
+    lab.now += lab.policy.attempt_timeout - BECALM_S / 2;
+    timer(&lab, &lab.call[0]); /* it is overdue */
+    if (answered) {
+        done(&lab, &lab.call[0], 0, BECALM_OUTCOME_OK);
+    }
+    lab.now += BECALM_S / 2;
+    for (int i = 1; i < CALLS; i++) {
+        timer(&lab, &lab.call[i]);
+    }
+    bool opened = !becalm_breaker_closed(lab.target.breaker);
+    free(lab.memory);
+    return opened;
+}
+
+static void test_overdue__a_late_answer_tells_the_breaker_that_the_service_answers(void **state)
+{
+    (void)state;
+    assert_true(opens_unless(false));
+    assert_false(opens_unless(true));
+}
+
 static void test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open(void **state)
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S;
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
@@ -242,9 +276,7 @@ static void test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is(
 {
     (void)state;
     struct lab lab;
-    lab_open(&lab);
-    answers(&lab, 20 * BECALM_MS, 400);
-    lab.now += 30 * BECALM_S;
+    lab_quick(&lab);
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
     }
@@ -499,14 +531,17 @@ static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state
     free(lab.memory);
 }
 
-/* How long a call waits in the line of a caller whose only slot is taken. */
-static becalm_ns wait_in_line(enum becalm_timeout_kind kind)
+/* How long a call waits in the line of a caller, or of a gate, whose only slot is taken. */
+static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
 {
     struct lab lab;
     struct becalm_queue queue;
     lab_open(&lab);
     lab.policy.timeout_kind = kind;
-    becalm_gate_for_caller(&lab.policy.gate);
+    if (!gate) {
+        becalm_gate_for_caller(&lab.policy.gate);
+    }
+    learn(&lab, 20 * BECALM_MS);
     lab.policy.limit.max = 1;
     becalm_limit_init(lab.target.limit, &lab.policy.limit);
     becalm_queue_init(&queue, lab.target.gate, lab.target.limit);
@@ -523,8 +558,11 @@ static becalm_ns wait_in_line(enum becalm_timeout_kind kind)
 static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline(void **state)
 {
     (void)state;
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT), BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, false), 15 * BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_NONE, true), 15 * BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, true), 15 * BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, false), BECALM_S);
+    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, true), 2500 * BECALM_MS);
 }
 
 enum { SIX = 6 };
@@ -570,6 +608,7 @@ static void test_overdue__a_gate_takes_usual_answers_for_usual(void **state)
     (void)state;
     assert_false(is_cut_by(3400 * BECALM_MS, 3400 * BECALM_MS));
     assert_false(is_cut_by(10 * BECALM_S, 10 * BECALM_S));
+    assert_false(is_cut_by(20 * BECALM_MS, 1800 * BECALM_MS)); /* a quarter of one and a half times 5 s is 1.875 s */
     assert_true(is_cut_by(20 * BECALM_MS, 2 * BECALM_S));
     assert_true(is_cut_by(3400 * BECALM_MS, 10 * BECALM_S));
 }
@@ -608,6 +647,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_failure_of_either_leaves_the_other),
              cmocka_unit_test(test_overdue__the_deadline_ends_it_as_a_timeout),
              cmocka_unit_test(test_overdue__a_hang_opens_the_breaker_and_ends_the_calls),
+             cmocka_unit_test(test_overdue__a_late_answer_tells_the_breaker_that_the_service_answers),
              cmocka_unit_test(test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open),
              cmocka_unit_test(test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is),
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),

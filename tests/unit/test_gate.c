@@ -526,16 +526,63 @@ static void test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_
     check_next(&scene, 1, BECALM_WHY_LIMIT);
 }
 
-/* Only there: not at a gate, not beyond a maxQueueTime that somebody has set, and not for ever. */
+/* The same at a gate, for all of them: its slots send them no faster than the service answers. */
+static void test_gate__where_no_timeout_is_written_all_calls_of_a_gate_wait_for_longer(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    scene.policy.max_wait = BECALM_S;
+    scene_occupy(&scene);
+    for (unsigned i = 0; i < 25; i++) {
+        scene.ticket[i] = (struct becalm_ticket){.patience = BECALM_S, .timeout = BECALM_S, .unhurried = i < 24};
+        scene.ticket[i].expires_at = scene.at.now + 16 * BECALM_S;
+        check_true(becalm_queue_enter(&scene.queue, &scene.policy, scene.at.now, &scene.ticket[i]));
+        check_eq_u64(becalm_ticket_leave_at(&scene.ticket[i]), scene.at.now + (i < 24 ? 4 : 1) * BECALM_S);
+    }
+    scene.at.now += 4 * BECALM_S;
+    scene_free(&scene);
+    for (unsigned i = 0; i < 24; i++) {
+        check_next(&scene, i, BECALM_WHY_OK);
+    }
+    check_next(&scene, 24, BECALM_WHY_SHED); /* it was in a hurry */
+}
+
+/* CoDel waits for three quarters of the timeout there, however long that is. */
+static void test_gate__where_no_timeout_is_written_codel_waits_for_longer(void **state)
+{
+    (void)state;
+    for (int unhurried = 0; unhurried < 2; unhurried++) {
+        struct scene scene;
+        scene_init(&scene);
+        scene.policy.max_wait = BECALM_S;
+        scene.policy.min_queue = 0;
+        scene_occupy(&scene);
+        for (unsigned i = 0; i < 4; i++) {
+            scene.ticket[i] = (struct becalm_ticket){.patience = BECALM_S, .timeout = 4 * BECALM_S};
+            scene.ticket[i].unhurried = unhurried != 0;
+            scene.ticket[i].expires_at = scene.at.now + 60 * BECALM_S;
+            check_true(becalm_queue_enter(&scene.queue, &scene.policy, scene.at.now, &scene.ticket[i]));
+        }
+        scene.at.now += 900 * BECALM_MS;
+        scene_free(&scene);
+        check_next(&scene, 0, unhurried != 0 ? BECALM_WHY_OK : BECALM_WHY_SHED);
+        scene.at.now += 2100 * BECALM_MS + 1;
+        check_next(&scene, 1, BECALM_WHY_SHED);
+    }
+}
+
+/* Only there: not beyond times that somebody has set, and not for ever. */
 static void test_gate__nobody_else_waits_for_longer(void **state)
 {
     (void)state;
-    enum { GATE, WRITTEN, FOR_EVER, KINDS };
+    enum { TARGET, WRITTEN, WRITTEN_AT_GATE, FOR_EVER, KINDS };
     for (int kind = 0; kind < KINDS; kind++) {
         struct scene scene;
         scene_init(&scene);
-        scene.policy.max_wait = kind == WRITTEN ? 900 * BECALM_MS : BECALM_S;
-        if (kind != GATE) {
+        scene.policy.max_wait = kind == WRITTEN || kind == WRITTEN_AT_GATE ? 900 * BECALM_MS : BECALM_S;
+        scene.policy.target_wait = (kind == TARGET ? 30 : 20) * BECALM_MS;
+        if (kind == WRITTEN || kind == FOR_EVER) {
             becalm_gate_for_caller(&scene.policy);
         }
         scene_cut(&scene);
@@ -1493,6 +1540,8 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_is_calm),
              cmocka_unit_test(test_gate__a_cut_ends_the_patience_of_a_callers_line),
              cmocka_unit_test(test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_for_longer),
+             cmocka_unit_test(test_gate__where_no_timeout_is_written_all_calls_of_a_gate_wait_for_longer),
+             cmocka_unit_test(test_gate__where_no_timeout_is_written_codel_waits_for_longer),
              cmocka_unit_test(test_gate__nobody_else_waits_for_longer),
              cmocka_unit_test(test_gate__a_callers_line_of_pages_is_not_dropped_by_codel),
              cmocka_unit_test(test_gate__a_caller_is_patient_again_a_minute_after_the_last_cut),

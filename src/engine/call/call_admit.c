@@ -154,14 +154,23 @@ BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate
     return false;
 }
 
+/* Is no timeout written? */
+static inline bool is_unwritten(const struct becalm_call *call)
+{
+    return call->policy->timeout_kind != BECALM_TIMEOUT_EXACT && call->target->due != NULL;
+}
+
 /* A learned timeout is two to four times the usual latency, so a quarter of it, beyond which a gate counts answers as
- * slow, could be a usual latency. A learned timeout at its minimum is longer than that, and so is one from the policy.
- */
+ * slow, could be a usual latency. A learned timeout at its minimum is longer than that; but it cuts no attempt off, so
+ * that a queue does less harm than with a timeout from the policy. */
 static inline becalm_ns timeout_judged(const struct becalm_call *call)
 {
     const struct becalm_policy *policy = call->policy;
     becalm_ns timeout = becalm__call_timeout(call);
-    return timeout > policy->attempt_timeout && policy->limit.kind == BECALM_LIMIT_SLOTS ? 2 * timeout : timeout;
+    if (policy->limit.kind != BECALM_LIMIT_SLOTS || !is_unwritten(call)) {
+        return timeout;
+    }
+    return timeout > policy->attempt_timeout ? 2 * timeout : timeout + timeout / 2;
 }
 
 /* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
@@ -262,7 +271,7 @@ static bool line_up(struct step *s)
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
     ticket->patient = call->berth.parked_at != 0;
-    ticket->unhurried = call->policy->timeout_kind != BECALM_TIMEOUT_EXACT && call->target->due != NULL;
+    ticket->unhurried = is_unwritten(call);
     ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
                        : call->policy->gate.caller ? timeout / 4
                                                    : timeout / 2;

@@ -363,9 +363,23 @@ static bool was_too_soon(const struct becalm_call *call, const struct becalm_liv
     return live->overdue && live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
 }
 
-/* A caller's limit was told that this attempt timed out, and now it has succeeded. */
+/* The breaker was told that this call timed out, and now it has succeeded: the service answers, late as it is. */
+static void late_tell_breaker(struct step *s, const struct becalm_live *live)
+{
+    struct becalm_breaker *breaker = s->call->target->breaker;
+    const struct becalm_breaker_policy *policy = &s->call->policy->breaker;
+    struct becalm_permit permit;
+    if (live->overdue && breaker != NULL && becalm_breaker_closed(breaker) &&
+        becalm_breaker_admit(breaker, policy, s->at, &permit)) {
+        becalm_breaker_note(breaker, policy, s->at, &permit, BECALM_VERDICT_OK, 0);
+    }
+}
+
+/* Limit and breaker were told that this attempt timed out, and now it has succeeded. A caller's limit hears of it only
+ * where the timeout was too short. */
 BECALM__COLD static void late_tell(struct step *s, const struct becalm_live *live)
 {
+    late_tell_breaker(s, live);
     struct becalm_limit *limit = s->call->target->limit;
     if (limit != NULL && s->call->policy->limit.kind == BECALM_LIMIT_AIMD && was_too_soon(s->call, live)) {
         becalm__aimd_late(limit, &s->call->policy->limit, s->now, &live->slot);
