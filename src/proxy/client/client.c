@@ -358,7 +358,7 @@ static bool stuck(struct client *client)
 static bool reads_slowly(struct client *client)
 {
     uint32_t read;
-    uint16_t now = (uint16_t)(client->worker->loop.now / BECALM_S);
+    uint8_t now = (uint8_t)(client->worker->loop.now / BECALM_S);
     now = now == 0 ? 1 : now;
     if (!wire_taken(&client->wire, &read)) {
         return false;
@@ -367,7 +367,7 @@ static bool reads_slowly(struct client *client)
         client->read_at = now;
         client->read = read;
     }
-    becalm_ns age = becalm_ns_min((uint16_t)(now - client->read_at) * BECALM_S, READ_TIME);
+    becalm_ns age = becalm_ns_min((uint8_t)(now - client->read_at) * BECALM_S, READ_TIME);
     return age > STUCK && (read - client->read) * READ_TIME < READ_STEP * age;
 }
 

@@ -81,11 +81,11 @@ struct client {
     uint32_t trusted_in; /* the number of the snapshot for which `trusted` is valid, modulo 2^32 */
     uint16_t door;       /* the listener that accepted it: an index in snapshot->door */
     uint16_t port;       /* of its address, in the network's order */
-    uint16_t read_at;    /* since when it reads so slowly, in seconds modulo 2^16, see client_price(); 0: unknown */
+    uint8_t read_at;     /* since when it reads so slowly, in seconds modulo 256, see client_price(); 0: unknown */
     enum client_state state : 8;
+    bool http_1_0; /* as its present request says */
     bool trusted : 1;
     bool chunks : 1;      /* the answer that is being written is sent in chunks */
-    bool http_1_0 : 1;    /* as its present request says */
     bool close_after : 1; /* close when all bytes are written */
     bool placed : 1;      /* it is counted in maxConnections */
     bool asked : 1;       /* HTTP/2 can't begin: a request has come, the listener has no h2, or TLS has chosen HTTP/1 */
