@@ -17,8 +17,9 @@ struct greeting {
     struct source source; /* first */
     struct timer timer;
     struct worker *worker;
-    struct greeting *next;
-    struct greeting **link;
+    struct greeting *next; /* a newer one */
+    struct greeting *previous;
+    becalm_ns since;
     union address_socket peer;
     struct greeting_plan plan;
 };
@@ -28,10 +29,8 @@ static void greeting_end(struct greeting *greeting)
 {
     struct worker *worker = greeting->worker;
     timer_disarm(&greeting->timer);
-    *greeting->link = greeting->next;
-    if (greeting->next != NULL) {
-        greeting->next->link = greeting->link;
-    }
+    *(greeting->previous == NULL ? &worker->greetings : &greeting->previous->next) = greeting->next;
+    *(greeting->next == NULL ? &worker->latest_greeting : &greeting->next->previous) = greeting->previous;
     worker->greeting_count--;
     loop_bury(&worker->loop, &greeting->source);
 }
@@ -100,7 +99,10 @@ static void timer_fires(struct timer *timer)
 
 void greeting_begin(struct worker *worker, int fd, const union address_socket *peer, const struct greeting_plan *plan)
 {
-    struct greeting *greeting = worker->greeting_count < MOST ? calloc(1, sizeof *greeting) : NULL;
+    if (worker->greeting_count == MOST) {
+        greeting_give_up(worker, 0);
+    }
+    struct greeting *greeting = calloc(1, sizeof *greeting);
     if (greeting == NULL) {
         close(fd);
         return;
@@ -109,15 +111,13 @@ void greeting_begin(struct worker *worker, int fd, const union address_socket *p
         .source = {.ready = ready, .fd = fd},
         .timer = {.fire = timer_fires},
         .worker = worker,
-        .next = worker->greetings,
-        .link = &worker->greetings,
+        .previous = worker->latest_greeting,
+        .since = worker->loop.now,
         .peer = *peer,
         .plan = *plan,
     };
-    if (greeting->next != NULL) {
-        greeting->next->link = &greeting->next;
-    }
-    worker->greetings = greeting;
+    *(greeting->previous == NULL ? &worker->greetings : &greeting->previous->next) = greeting;
+    worker->latest_greeting = greeting;
     worker->greeting_count++;
     if (loop_watch(&worker->loop, &greeting->source) != 0) {
         greeting_end(greeting);
@@ -125,6 +125,17 @@ void greeting_begin(struct worker *worker, int fd, const union address_socket *p
     }
     becalm_ns patience = worker->view->snapshot->settings->header_timeout;
     wheel_arm(&worker->loop.wheel, &greeting->timer, becalm_ns_after(worker->loop.now, patience));
+}
+
+/* A load balancer sends its header at once, so the oldest is the least likely to be one's. */
+bool greeting_give_up(struct worker *worker, becalm_ns age)
+{
+    struct greeting *oldest = worker->greetings;
+    if (oldest == NULL || becalm_ns_since(worker->loop.now, oldest->since) < age) {
+        return false;
+    }
+    greeting_end(oldest);
+    return true;
 }
 
 void greetings_close(struct worker *worker)

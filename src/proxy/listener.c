@@ -16,6 +16,7 @@
 
 #define TURN  64                /* connections taken in before others have their turn */
 #define PAUSE (100 * BECALM_MS) /* out of descriptors */
+#define WAIT  (5 * BECALM_MS)   /* the same, and another worker gives some up */
 
 /* The TLS and protocols of its address. */
 static void listener_learn(struct listener *listener, const struct becalm_settings *settings)
@@ -60,6 +61,29 @@ static void greeted(struct worker *worker, int fd, const union address_socket *p
     }
 }
 
+/* The level would wake us at once, again and again. */
+static void listener_pause(struct listener *listener, becalm_ns time)
+{
+    struct loop *loop = &listener->worker->loop;
+    loop_forget(loop, &listener->source);
+    wheel_arm(&loop->wheel, &listener->pause, becalm_ns_after(loop->now, time));
+}
+
+/* There are descriptors to be had, or not. */
+static void take_in_later(struct listener *listener)
+{
+    switch (room_squeeze(listener->worker)) {
+    case ROOM_SQUEEZED:
+        break; /* the level wakes us again */
+    case ROOM_SOON:
+        listener_pause(listener, WAIT);
+        break;
+    case ROOM_NOTHING:
+        listener_pause(listener, PAUSE);
+        break;
+    }
+}
+
 static void take_in(struct listener *listener, int most)
 {
     struct worker *worker = listener->worker;
@@ -70,14 +94,11 @@ static void take_in(struct listener *listener, int most)
             greeting_begin(worker, fd, &peer, &(struct greeting_plan){greeted, listener->door.number});
         } else if (fd >= 0) {
             client_accept(worker, fd, &peer, &listener->door);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if ((errno == EMFILE || errno == ENFILE) && room_squeeze(worker)) {
-                return; /* room_squeeze() closes connections after this wake-up, and the level-triggered event wakes us
-                           again */
-            }
-            /* The level would wake us at once, again and again. */
-            loop_forget(&worker->loop, &listener->source);
-            wheel_arm(&worker->loop.wheel, &listener->pause, becalm_ns_after(worker->loop.now, PAUSE));
+        } else if (errno == EMFILE || errno == ENFILE) {
+            take_in_later(listener);
+            return;
+        } else if (errno == ENOBUFS || errno == ENOMEM) {
+            listener_pause(listener, PAUSE);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;

@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "gateway_shared.h"
+#include "greeting.h"
 
 #include "container.h"
 
@@ -12,15 +13,19 @@
 #define TRIES    8u              /* connections given up for a new one, when others take the place of the first */
 #define TRIM_MAX 4096u           /* connections given up in one go */
 #define TOLD     (10 * BECALM_S) /* between two lines in the log */
+#define GREETING \
+    (100 * BECALM_MS) /* within which a load balancer sends its header, so that its connection is left alone */
+#define BARREN (100 * BECALM_MS) /* before a worker that had no connection to close is asked for one again */
 
 struct room {
     struct client *waiting[ROOM_WAITING]; /* in order */
     uint32_t waiting_count;
-    uint32_t round; /* how many of them, from the first on, take part in the present round; 0: there is no round */
+    uint32_t round;                /* clients, from the first on, that take part in the present round; 0: no round */
     uint32_t turned_away;          /* connections without a place that are being told so */
     becalm_ns told_at;             /* the latest line in the log */
     BECALM_ATOMIC(uint64_t) asked; /* bit n: worker n has not looked yet */
     BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), which other workers read */
+    BECALM_ATOMIC(uint64_t) barren_until; /* until then the worker knows of no connection that it could close */
 };
 
 static const struct becalm_settings *settings_of(const struct worker *worker)
@@ -275,12 +280,62 @@ static void room_leave(struct client *client)
     }
 }
 
-/* The new connection may need a second descriptor, to a host. */
-bool room_squeeze(struct worker *worker)
+static void squeeze_for_host(struct worker *worker)
+{
+    (void)room_squeeze(worker);
+}
+
+/* The new connection may need a second descriptor, to a host. False: there is none to be had here. */
+static bool squeeze(struct worker *worker)
+{
+    bool one = displace_for(worker, 1);
+    bool any = displace_for(worker, 1) || one;
+    publish_top(worker);
+    if (!any) { /* relaxed: a guess, for all workers */
+        atomic_store_explicit(&worker->room->barren_until, becalm_ns_after(worker->loop.now, BARREN),
+                              memory_order_relaxed);
+    }
+    return any;
+}
+
+void room_squeeze_here(struct worker *worker)
+{
+    squeeze(worker);
+}
+
+/* The worker with the largest client, of those that may have a connection to close. NULL: none. */
+static struct worker *richest(struct worker *worker)
+{
+    struct gateway *gateway = worker->gateway;
+    struct worker *found = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < gateway->worker_count; i++) {
+        struct worker *each = &gateway->worker[(worker->number + i) % gateway->worker_count]; /* itself first */
+        uint32_t top = atomic_load_explicit(&each->room->top, memory_order_relaxed);
+        bool barren = atomic_load_explicit(&each->room->barren_until, memory_order_relaxed) > worker->loop.now;
+        if (top > most && !barren) {
+            most = top;
+            found = each;
+        }
+    }
+    return found;
+}
+
+enum room_squeeze room_squeeze(struct worker *worker)
 {
     tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
-    bool one = displace_for(worker, 1);
-    return displace_for(worker, 1) || one;
+    if (greeting_give_up(worker, GREETING)) {
+        return ROOM_SQUEEZED;
+    }
+    publish_top(worker);
+    struct worker *from = richest(worker);
+    if (from == worker && squeeze(worker)) {
+        return ROOM_SQUEEZED;
+    }
+    if (from != NULL && from != worker) {
+        worker_order(from, WORKER_SQUEEZE);
+    }
+    return from == NULL ? ROOM_NOTHING : ROOM_SOON;
 }
 
 void room_trim(struct worker *worker)
@@ -301,6 +356,7 @@ bool room_make(struct worker *worker)
 {
     static const struct client_places places = {.enter = room_enter, .late = room_late, .leave = room_leave};
     worker->places = &places;
+    worker->squeeze = squeeze_for_host;
     worker->room = calloc(1, sizeof *worker->room);
     return worker->room != NULL;
 }

@@ -23,9 +23,17 @@ void room_free(struct worker *);
 void room_asked(struct worker *);
 void room_answered(struct worker *);
 
-/* No descriptor is left for a new connection: closes connections that it would close if all places were taken. False:
- * there is none. */
-bool room_squeeze(struct worker *);
+/* No descriptor is left for a new connection, of a client or to a host: closes connections that it would close if all
+ * places were taken, of the worker that has the client with the most. Call it when no connection's function is on the
+ * stack. */
+enum room_squeeze {
+    ROOM_SQUEEZED, /* there is a descriptor now */
+    ROOM_SOON,     /* another worker may close some: look again */
+    ROOM_NOTHING   /* no worker has a connection to close */
+};
+enum room_squeeze room_squeeze(struct worker *);
+/* Another worker has asked for it. */
+void room_squeeze_here(struct worker *);
 
 /* maxConnections may have become smaller. */
 void room_trim(struct worker *);

@@ -64,7 +64,8 @@ enum worker_order {
     WORKER_ROOMED = 1 << 8,   /* all others have looked for one */
     WORKER_SHRINK = 1 << 9,   /* too much is waiting, and the largest buffer is here */
     WORKER_FAULTS = 1 << 10,  /* a fault is over: calls that it held continue */
-    WORKER_NAMES = 1 << 11    /* names of hosts that no service names have been resolved */
+    WORKER_NAMES = 1 << 11,   /* names of hosts that no service names have been resolved */
+    WORKER_SQUEEZE = 1 << 12  /* another worker has no descriptor left: close idle connections */
 };
 
 #define WORKER_PASSED 64u /* the most hosts that no service names and whose connections are kept */
@@ -103,10 +104,12 @@ struct worker {
     struct listener *listeners;
     struct client *clients;
     struct greeting *greetings; /* connections whose PROXY protocol header has not arrived yet */
+    struct greeting *latest_greeting;
     uint32_t greeting_count;
     struct crowd crowd;
     struct room *room;
     const struct client_places *places; /* gives clients their places: room.h */
+    void (*squeeze)(struct worker *);   /* no descriptor is left for a connection to a host: room_squeeze() */
     struct task shrink;                 /* cuts connections with the largest buffers: see shrink.h */
     BECALM_ATOMIC(uint64_t) largest;    /* roughly the bytes of its largest connection, for the other workers */
     becalm_ns shrink_told_at;

@@ -86,6 +86,9 @@ static void woken(struct loop *loop)
     if ((orders & WORKER_ROOMED) != 0) {
         room_answered(worker);
     }
+    if ((orders & WORKER_SQUEEZE) != 0) {
+        room_squeeze_here(worker);
+    }
     if ((orders & WORKER_SHRINK) != 0) {
         shrink(worker);
     }

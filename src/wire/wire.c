@@ -3,6 +3,8 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -113,6 +115,17 @@ enum wire_sight wire_peek_plain(const struct wire *wire)
     char byte;
     ssize_t got = recv(wire->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return got > 0 ? WIRE_SPEAKS : got < 0 && later() ? WIRE_QUIET : WIRE_GONE;
+}
+
+bool wire_taken(const struct wire *wire, uint32_t *bytes)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    if (getsockopt(wire->source.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+        return false;
+    }
+    *bytes = (uint32_t)info.tcpi_bytes_acked;
+    return true;
 }
 
 enum wire_sight wire_peek(struct wire *wire)

@@ -102,6 +102,9 @@ enum wire_sight {
 };
 enum wire_sight wire_peek(struct wire *);
 
+/* How many bytes the peer's kernel has taken since the beginning, modulo 2^32. False: this is no TCP. */
+bool wire_taken(const struct wire *, uint32_t *bytes);
+
 /* Ends our side of the connection: FIN, with TLS after close_notify. */
 void wire_shut(struct wire *);
 /* Makes the later close a reset, so that the peer does not take a partial message for a complete one. */

@@ -166,6 +166,11 @@ class Gateway:
         user, system = self._proc("stat").rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
+    def stop(self):
+        """It stands still until SIGCONT. The signal comes a moment behind its call."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+
     def open_fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
@@ -174,7 +179,7 @@ class Gateway:
         Returns the event and the clients. Clients that ask nothing would be closed for newer ones."""
         go = threading.Event()
         host.on("*", Reply(when=go.is_set))
-        most = self._settled_fds() + 2 * calls
+        most = self.settled_fds() + 2 * calls
         resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (most, most))
         crowd = []
         while host.count() < calls:  # one may be refused, if a file is read at that moment
@@ -184,7 +189,7 @@ class Gateway:
         wait_until(lambda: self.open_fds() == most)
         return go, crowd
 
-    def _settled_fds(self):
+    def settled_fds(self):
         """Connections to the admin address are closed a moment behind their answer."""
         seen = [self.open_fds()]
         while len(seen) < 10 or len(set(seen[-10:])) > 1:

@@ -2,6 +2,7 @@
 """Clients that are slow, deaf or too many: they cost only themselves."""
 
 import resource
+import signal
 import threading
 import time
 
@@ -143,8 +144,10 @@ def test_out_of_descriptors_in_the_middle_of_a_call_is_an_answer(pair):
     assert gateway.metric("becalm_connections") == 0  # it is all there is to be opened
     wires = [gateway.wire() for _ in range(48 - gateway.open_fds() - 6)]
     wait_until(lambda: gateway.metric("becalm_connections") == len(wires))
-    for wire in wires:
+    gateway.stop()
+    for wire in wires:  # at once, so that none is idle, and closed for the others
         wire.send(request())
+    gateway.signal(signal.SIGCONT)
     go.set()
     told = {wire.answer().status for wire in wires}
     assert told <= {200, 502, 503}, told

@@ -2,6 +2,7 @@
 """A load balancer that passes bytes on says whose they are, by the PROXY protocol, before TLS and HTTP."""
 
 import re
+import resource
 import socket
 import struct
 
@@ -118,3 +119,16 @@ def test_tls_comes_behind_it(gateway, host, authority, tmp_path):
         wire.socket = authority.client().wrap_socket(wire.socket, server_hostname="a.test")
         assert wire.ask(host="a.test").body == b"sealed"
     assert there.requests[0].get("x-forwarded-for") == "203.0.113.9" and there.requests[0].get("x-forwarded-proto") == "https"
+
+
+def test_connections_that_say_nothing_make_room_for_others_where_descriptors_are_few(balanced):
+    """No timeout ends them, and they have no place among maxConnections."""
+    here = balanced("headerTimeout: 10m\n")
+    most = here.settled_fds() + 30
+    resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE, (most, most))
+    wires = [Wire(here.balanced, source="127.0.0.2") for _ in range(60)]
+    for _ in range(5):
+        with Wire(here.balanced) as wire:
+            assert wire.send(V2).ask().status == 200
+    for wire in wires:
+        wire.close()

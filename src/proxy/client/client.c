@@ -25,8 +25,10 @@
 #define HEAD_MORE   4096u /* is read of a head that is too large already */
 #define LINGER      (2 * BECALM_S)
 #define GRACE       (1 * BECALM_S) /* the time to send a request, for clients that connected a moment before the end */
-#define TUNNEL_IDLE (3600 * BECALM_S) /* as Envoy's connections, and HAProxy's manual for tunnels */
-#define STUCK       (5 * BECALM_S)    /* reads nothing of its answer for so long: it may be given up for another one */
+#define TUNNEL_IDLE (3600 * BECALM_S)  /* as Envoy's connections, and HAProxy's manual for tunnels */
+#define STUCK       (5 * BECALM_S)     /* reads nothing of its answer for so long: it may be given up for another one */
+#define READ_STEP   EXCHANGE_BODY_STEP /* the same if it reads fewer bytes than these ... */
+#define READ_TIME   (60 * BECALM_S)    /* ... in this time, as the slowest body that is taken */
 
 _Static_assert(BECALM_HEADER_BYTES_MAX + HEAD_MORE <= WORKER_IN, "a head that is too large fits where it is read");
 
@@ -212,7 +214,10 @@ static void unblock(struct client *client)
 {
     if (!client_write(client, NULL, 0)) {
         client_close(client);
-    } else if (!client_blocked(client) && client->state == CLIENT_H2) {
+        return;
+    }
+    client->read_at = client_blocked(client) ? client->read_at : 0;
+    if (!client_blocked(client) && client->state == CLIENT_H2) {
         client_h2_unblocked(client);
     } else if (!client_blocked(client) && client->state == CLIENT_BUSY) {
         if (client->stream.exchange != NULL) {
@@ -349,6 +354,48 @@ static bool stuck(struct client *client)
     return client_blocked(client) && becalm_ns_since(client->worker->loop.now, client->since) > STUCK;
 }
 
+/* Bytes wait for it: does it take them at a rate that a slow line has? Not known when it is looked at first. */
+static bool reads_slowly(struct client *client)
+{
+    uint32_t read;
+    uint8_t now = (uint8_t)(client->worker->loop.now / BECALM_S);
+    now = now == 0 ? 1 : now;
+    if (!wire_taken(&client->wire, &read)) {
+        return false;
+    }
+    if (client->read_at == 0 || read - client->read >= READ_STEP) {
+        client->read_at = now;
+        client->read = read;
+    }
+    becalm_ns age = becalm_ns_min((uint8_t)(now - client->read_at) * BECALM_S, READ_TIME);
+    return age > STUCK && (read - client->read) * READ_TIME < READ_STEP * age;
+}
+
+static enum price price_of_call(struct client *client)
+{
+    const struct exchange *exchange = client->stream.exchange;
+    bool slow = exchange != NULL && exchange_body_slow(exchange);
+    return slow || stuck(client) || (client_blocked(client) && reads_slowly(client)) ? PRICE_SLOW : PRICE_BUSY;
+}
+
+static enum price price_of_h2(struct client *client)
+{
+    if (stuck(client)) {
+        return PRICE_SLOW;
+    }
+    switch (client_h2_pace(client)) {
+    case CLIENT_PACE_NONE: /* a request may have come a moment ago */
+        return wire_peek(&client->wire) == WIRE_SPEAKS ? PRICE_BUSY : PRICE_IDLE;
+    case CLIENT_PACE_UPLOADS:
+        return PRICE_SLOW;
+    case CLIENT_PACE_WAITS:
+        return reads_slowly(client) ? PRICE_SLOW : PRICE_BUSY;
+    case CLIENT_PACE_MOVES:
+        return PRICE_BUSY;
+    }
+    return PRICE_BUSY;
+}
+
 enum price client_price(struct crowd_member *member, becalm_ns *since)
 {
     struct client *client = CONTAINER_OF(member, struct client, member);
@@ -364,13 +411,11 @@ enum price client_price(struct crowd_member *member, becalm_ns *since)
         /* One that has just sent its first bytes of a request is at work. */
         return bytes_left(&client->in) == 0 && wire_peek(&client->wire) == WIRE_SPEAKS ? PRICE_BUSY : PRICE_IDLE;
     case CLIENT_BUSY:
-        return stuck(client) || (client->stream.exchange != NULL && exchange_body_slow(client->stream.exchange))
-                   ? PRICE_SLOW
-                   : PRICE_BUSY;
+        return price_of_call(client);
     case CLIENT_BODY:
         return exchange_body_slow(client->stream.exchange) ? PRICE_SLOW : PRICE_BUSY;
     case CLIENT_H2:
-        return stuck(client) ? PRICE_SLOW : client_h2_busy(client) == 0 ? PRICE_IDLE : PRICE_BUSY;
+        return price_of_h2(client);
     case CLIENT_WAITING:
     case CLIENT_TUNNEL:
         return PRICE_BUSY;
@@ -384,6 +429,10 @@ void client_displace(struct client *client, const char *reason, const char *what
     bool answering = client_blocked(client) || (exchange != NULL && exchange->answer != ANSWER_NONE);
     if (answering) {
         client_abort(client);
+        return;
+    }
+    if (client->state == CLIENT_H2) {
+        client_h2_displace(client);
         return;
     }
     if (exchange != NULL) {

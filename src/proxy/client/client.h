@@ -76,14 +76,16 @@ struct client {
     struct bytes in;     /* part of a head, or requests that came early */
     becalm_ns since;     /* the time of the latest progress */
     uint32_t scanned;    /* bytes of `in` that hold no head's end */
-    enum client_state state;
     uint32_t unread;     /* bytes in the kernel's buffer when the timer last checked */
+    uint32_t read;       /* bytes that its kernel had taken at read_at, modulo 2^32 */
     uint32_t trusted_in; /* the number of the snapshot for which `trusted` is valid, modulo 2^32 */
     uint16_t door;       /* the listener that accepted it: an index in snapshot->door */
     uint16_t port;       /* of its address, in the network's order */
-    bool trusted;
-    bool chunks;          /* the answer that is being written is sent in chunks */
-    bool http_1_0;        /* as its present request says */
+    uint8_t read_at;     /* since when it reads so slowly, in seconds modulo 256, see client_price(); 0: unknown */
+    enum client_state state : 8;
+    bool http_1_0; /* as its present request says */
+    bool trusted : 1;
+    bool chunks : 1;      /* the answer that is being written is sent in chunks */
     bool close_after : 1; /* close when all bytes are written */
     bool placed : 1;      /* this connection is counted in maxConnections */
     bool asked : 1;       /* HTTP/2 can't begin: a request has come, the listener has no h2, or TLS has chosen HTTP/1 */
@@ -193,6 +195,16 @@ void client_h2_idle(struct client *);
 void client_h2_drain(struct client *);
 /* The number of streams whose requests are not answered yet; and the waiting bytes of all streams. */
 uint32_t client_h2_busy(const struct client *);
+/* What all of its streams together do. */
+enum client_pace {
+    CLIENT_PACE_NONE,    /* there is none */
+    CLIENT_PACE_UPLOADS, /* all are uploads that come slowly, or wait as well */
+    CLIENT_PACE_WAITS, /* all wait for the client to take what was said, also those that are over for their exchange */
+    CLIENT_PACE_MOVES  /* one is at work */
+};
+enum client_pace client_h2_pace(const struct client *);
+/* It is closed for another one: what is known of its streams is said. */
+void client_h2_displace(struct client *);
 uint64_t client_h2_held(const struct client *);
 /* Frees the HTTP/2 state: the connection is going to be closed. */
 void client_h2_free(struct client *);

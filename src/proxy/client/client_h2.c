@@ -58,6 +58,11 @@ static struct worker *worker_of(const struct stream *stream)
 
 static void stream_close(struct stream *, uint32_t code);
 
+static bool is_blocked(const struct stream *stream)
+{
+    return stream->stream != NULL && h2_blocked(stream->stream);
+}
+
 /* ---- the connection ---- */
 
 static void count_held(struct client_h2 *h2)
@@ -251,6 +256,29 @@ uint32_t client_h2_busy(const struct client *client)
     return client->h2->count;
 }
 
+enum client_pace client_h2_pace(const struct client *client)
+{
+    const struct client_h2 *h2 = client->h2;
+    bool waits = h2_held(h2->session) > 0;
+    bool uploads = false;
+    for (const struct stream *stream = h2->streams; stream != NULL; stream = stream->next) {
+        bool slow = stream->side.exchange != NULL && exchange_body_slow(stream->side.exchange);
+        if (!slow && !is_blocked(stream)) {
+            return CLIENT_PACE_MOVES;
+        }
+        uploads |= slow;
+    }
+    return waits ? CLIENT_PACE_WAITS : uploads ? CLIENT_PACE_UPLOADS : CLIENT_PACE_NONE;
+}
+
+void client_h2_displace(struct client *client)
+{
+    h2_terminate(client->h2->session, H2_NO_ERROR);
+    if (write_out(client->h2)) { /* false: it is closed already */
+        client_close(client);
+    }
+}
+
 uint64_t client_h2_held(const struct client *client)
 {
     uint64_t held = h2_held(client->h2->session);
@@ -265,11 +293,6 @@ uint64_t client_h2_held(const struct client *client)
 static void stream_moves(struct stream *stream)
 {
     stream->since = worker_of(stream)->loop.now;
-}
-
-static bool is_blocked(const struct stream *stream)
-{
-    return stream->stream != NULL && h2_blocked(stream->stream);
 }
 
 /* The gateway's own answer on a stream that has no exchange, or no longer has one. */
@@ -414,6 +437,7 @@ static void on_drained(void *owner)
 {
     struct stream *stream = owner;
     stream_moves(stream);
+    stream->h2->client->read_at = 0;
     if (stream->side.exchange != NULL) {
         exchange_unblocked(stream->side.exchange);
     }
@@ -472,6 +496,7 @@ static void stream_free(struct stream *stream)
         stream->next->link = stream->link;
     }
     stream->h2->count--;
+    stream->h2->client->read_at = 0;
     client_moves(stream->h2->client);
     write_later(stream->h2);
     loop_give_later(&worker->loop, &stream->given, stream, sizeof *stream);

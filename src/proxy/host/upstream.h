@@ -99,8 +99,10 @@ struct upstream_host {
     struct host_stream *waiting; /* for a connection, in order */
     struct host_stream **last_waiting;
     struct task serve; /* serves the queue later, when no caller up the stack is in the middle of an answer */
-    struct timer busy; /* armed: its Unix socket's backlog was full, and is tried again when this fires */
-    const char *rule;  /* the HTTP/1 rule that it broke, as last logged, and when: not logged again within a second */
+    struct timer busy; /* armed: its Unix socket's backlog was full, or there was no descriptor for a connection; it is
+                          tried again when this fires */
+    bool lacks_descriptor;
+    const char *rule; /* the HTTP/1 rule that it broke, as last logged, and when: not logged again within a second */
     becalm_ns rule_at;
 };
 

@@ -120,5 +120,12 @@ void upstream_serve_line(struct task *task)
 void upstream_busy_fires(struct timer *timer)
 {
     struct upstream_host *host = CONTAINER_OF(timer, struct upstream_host, busy);
+    host->users++; /* stay until the end of this */
+    if (host->lacks_descriptor) {
+        host->lacks_descriptor = false;
+        host->worker->squeeze(host->worker);
+    }
     serve_later(host);
+    host->users--;
+    upstream_host_free_if_unused(host);
 }

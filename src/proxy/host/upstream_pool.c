@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define BUSY_WAIT (5 * BECALM_MS) /* before a full backlog is asked again */
+#define SQUEEZES  8u              /* times that a stream waits for a descriptor */
 
 static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
 {
@@ -158,6 +159,14 @@ static enum upstream_result get(struct upstream_host *host, struct host_stream *
     if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
         upstream_line_up_first(host, stream); /* its backlog is full: it is busy, and this is not a refusal */
         wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
+        return UPSTREAM_LATER;
+    }
+    if (upstream == NULL && (errno == EMFILE || errno == ENFILE) && stream->squeezes < SQUEEZES) {
+        stream->squeezes++;
+        host->lacks_descriptor = true; /* idle clients give up theirs, but not now: some may be on the stack */
+        upstream_line_up_first(host, stream);
+        wheel_arm(&loop_of(host)->wheel, &host->busy,
+                  becalm_ns_after(loop_of(host)->now, stream->squeezes == 1 ? 0 : BUSY_WAIT));
         return UPSTREAM_LATER;
     }
     if (upstream == NULL) {

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Slow handshakes and silent connections with TLS and HTTP/2, where places or descriptors are short: others are answered."""
+
+import contextlib
+import resource
+import select
+import ssl
+import sys
+import threading
+
+import pytest
+
+from conftest import free_port, policy_of
+from host import Reply, wait_until
+from http2 import HEADERS, PREFACE, SETTINGS, block, frame
+from message import request
+from test_crowds import CROWD, OTHER, gone, open_now
+from wire import Wire
+
+FEW = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); os.execv(sys.argv[1], sys.argv[1:])"
+NO_TIMEOUT = "headerTimeout: 10m\nidleTimeout: 10m"  # none ends them: others would wait for ever
+
+
+def hello():
+    """A client's first flight."""
+    there = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), there, server_hostname="a.test")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return there.read()
+
+
+HELLO = hello()
+SAID = {  # kind: in clear text before the handshake; or what is said behind it, by ALPN or prior knowledge
+    "silent": b"",
+    "a byte of the hello": HELLO[:1],
+    "half a hello": HELLO[:60],
+    "a hello": HELLO,
+}
+SHAKEN = {
+    "shaken": b"",
+    "half a head": b"GET / HTTP/1.1\r\nhost: a\r\nx:",
+}
+SHAKEN_H2 = {
+    "shaken for h2": b"",
+    "half a preface": PREFACE[:10],
+    "the preface alone": PREFACE,
+    "no acknowledgement": PREFACE + frame(SETTINGS, 0, 0),
+    "half a frame": PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0) + frame(HEADERS, 5, 1, block())[:20],
+    "half a block": PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0) + frame(HEADERS, 1, 1, block()),
+}
+KINDS = [*SAID, *SHAKEN, *SHAKEN_H2]
+
+
+def context_for(authority, *protocols):
+    context = authority.client()
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    return context
+
+
+def slow_one(authority, port, kind, source=CROWD):
+    if kind in SAID:
+        return Wire(port, source=source).send(SAID[kind])
+    protocols = ["h2"] if kind in SHAKEN_H2 else ["http/1.1"]
+    wire = Wire(port, source=source, tls=context_for(authority, *protocols), name="a.test")
+    return wire.send({**SHAKEN, **SHAKEN_H2}[kind])
+
+
+@contextlib.contextmanager
+def crowd(authority, port, kind, count):
+    wires = []
+    try:
+        for _ in range(count):
+            with contextlib.suppress(OSError):  # it may be closed for the next already
+                wires.append(slow_one(authority, port, kind))
+        yield wires
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+@pytest.fixture
+def edge(gateway, host, authority):
+    """edge(): a gateway with TLS before a plain host."""
+
+    def make(text="", **more):
+        this = host()
+        made = gateway(policy_of([this], text), tls=authority.issue().tls, protocols="[h2, h1]", **more)
+        made.host, made.believes = this, authority.client()
+        return made
+
+    return make
+
+
+def ask(gateway):
+    return gateway.ask(source=OTHER, tls=gateway.believes, name="a.test").status
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_slow_handshakes_make_room_for_others(edge, authority, kind, workers):
+    gateway = edge("maxConnections: 30\n" + NO_TIMEOUT, workers=workers)
+    with crowd(authority, gateway.port, kind, 30):
+        wait_until(lambda: open_now(gateway) == 30)
+        assert [ask(gateway) for _ in range(10)] == [200] * 10
+    assert gateway.metric("becalm_bounds_reached_total", bound="maxConnections", action="refused") == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slow_handshakes_make_room_for_others_where_descriptors_are_fewer_than_places(edge, authority, kind):
+    gateway = edge(NO_TIMEOUT, wrapper=[sys.executable, "-c", FEW])
+    with crowd(authority, gateway.port, kind, 150):
+        assert [ask(gateway) for _ in range(10)] == [200] * 10
+    assert gateway.log_lines("no descriptor is left")
+
+
+@pytest.mark.parametrize("kind", ["silent", "half a hello", "shaken", "no acknowledgement"])
+def test_slow_handshakes_give_up_descriptors_for_connections_to_hosts(edge, authority, kind):
+    """Nobody wants to come in: clients that are there already ask at once, and each needs a connection to a host."""
+    gateway = edge(NO_TIMEOUT)
+    gateway.host.on("*", Reply(when=lambda: gateway.host.count() == 8))
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(Wire(gateway.port, source=OTHER, tls=gateway.believes, name="a.test")) for _ in range(8)]
+        most = gateway.settled_fds() + 32
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        stack.enter_context(crowd(authority, gateway.port, kind, 40))
+        wait_until(lambda: gateway.log_lines("no descriptor is left"))
+        for wire in wires:
+            wire.send(request())
+        assert [wire.answer().status for wire in wires] == [200] * 8
+
+
+@contextlib.contextmanager
+def storm(authority, port, count):
+    """Silent connections; those that are closed are opened again at once."""
+    over = threading.Event()
+
+    def come_again():
+        wires = []
+        while not over.is_set():
+            closed = set(select.select([wire.socket for wire in wires], [], [], 0.005 if len(wires) >= count else 0)[0])
+            for wire in [each for each in wires if each.socket in closed]:
+                wires.remove(wire)
+                wire.close()
+            with contextlib.suppress(OSError):
+                while len(wires) < count:
+                    wires.append(slow_one(authority, port, "silent"))
+        for wire in wires:
+            wire.close()
+
+    threads = [threading.Thread(target=come_again) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_others_are_answered_in_a_storm_of_silent_connections_where_descriptors_are_few(edge, authority):
+    """A worker without descriptors does not close its last client's connection while the other worker has all of the crowd."""
+    gateway = edge(NO_TIMEOUT, workers=2, wrapper=[sys.executable, "-c", FEW])
+    gateway.host.on("*", Reply(end="close"))
+    with storm(authority, gateway.port, 75):
+        wait_until(lambda: gateway.log_lines("no descriptor is left"))
+        assert [ask(gateway) for _ in range(100)] == [200] * 100
+
+
+@pytest.mark.parametrize("kind", ["silent", "half a hello", "a hello", "shaken", "half a head"])
+def test_slow_handshakes_at_the_admin_address_keep_no_probe_out(gateway, host, authority, kind):
+    tls, port = authority.issue().tls, free_port()
+    text = f"admin: {{address: '127.0.0.1:{port}', tls: {tls}}}\n{NO_TIMEOUT}"
+    made = gateway(policy_of([host()], text), admin=None, wrapper=[sys.executable, "-c", FEW])
+    with crowd(authority, port, kind, 120), crowd(authority, made.port, "silent", 120):
+        for _ in range(5):
+            with Wire(port, source=OTHER, tls=authority.client(), name="a.test") as probe:
+                assert probe.ask(path="/healthz", host=f"127.0.0.1:{port}").status == 200
