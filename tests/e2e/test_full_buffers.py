@@ -35,7 +35,8 @@ class Deaf:
         with contextlib.suppress(OSError), there:
             data = b""
             while b"\r\n\r\n" not in data:
-                data += there.recv(65536)
+                # A /fill has its head read and nothing behind it, so that on a busy machine its buffers hold as much as elsewhere.
+                data += there.recv(1 if data.startswith(b"POST /f") else 65536 if len(data) > 6 else 1)
             head, _, body = data.partition(b"\r\n\r\n")
             if b"POST /fill" in head:
                 self.asked.set()
@@ -77,9 +78,9 @@ def test_a_body_that_streams_is_sent_whole_or_not_at_all(gateway, tmp_path):
     host = Deaf(tmp_path / "host")
     made = gateway(f"services: {{a: {{hosts: ['unix:{host.path}'], match: {{prefix: /}}}}}}\n")
     statuses = []
-    while 502 not in statuses and host.pause < 1:
+    while set(statuses) != {200, 502} and host.pause < 1:
         host.pause *= 3  # a busy machine needs longer until what can be written is
-        statuses += [status for size in range(230_000, 300_000, 2000) if (status := next_after(made, host, size))]
+        statuses += [status for size in range(200_000, 240_000, 1000) if (status := next_after(made, host, size))]
     host.close()
-    assert set(statuses) <= {200, 502} and 502 in statuses, statuses
+    assert set(statuses) == {200, 502}, statuses  # 502: a part of the body was sent, so that it can't be sent again
     assert all(body == BODY for body in host.bodies), [len(body) for body in host.bodies]
