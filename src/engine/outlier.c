@@ -287,37 +287,46 @@ void becalm_hosts_sent(struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
     }
 }
 
-/* Does it fail at least twice as often as all other hosts that are in, together? Otherwise this host is not the cause:
- * its ejection would only make a common problem worse, because the rest gets its load. Of many other hosts only the
- * next in the list are compared. */
-static bool worse_than_others(const struct becalm_hosts *hosts, const struct becalm_host *h, uint64_t results,
-                              uint64_t failed, becalm_ns now)
+/* The results of all other hosts that are in, together. Of many other hosts only the next in the list are asked. */
+struct others {
+    uint64_t results;
+    uint64_t failed;
+};
+
+static struct others others_of(const struct becalm_hosts *hosts, const struct becalm_host *h, becalm_ns now)
 {
     uint32_t self = (uint32_t)(h - hosts->host);
     uint32_t asked = hosts->count - 1 < ASKED_MAX ? hosts->count - 1 : ASKED_MAX;
-    uint64_t others = 0;
-    uint64_t others_failed = 0;
+    struct others others = {0};
     for (uint32_t i = 1; i <= asked; i++) {
         const struct becalm_host *other = &hosts->host[(self + i) % hosts->count];
         if (word_get(&other->ejected_until) == 0) {
             struct becalm_window_sums sums;
             becalm_window_read(other->window, now, &sums);
-            others += sums.lane[LANE_RESULTS];
-            others_failed += sums.lane[LANE_FAILED];
+            others.results += sums.lane[LANE_RESULTS];
+            others.failed += sums.lane[LANE_FAILED];
         }
     }
-    return failed * others >= 2 * others_failed * results;
+    return others;
 }
 
-/* Does the host only queue? Then its timeouts are late answers, and the answers that come in time are slow, too:
- * counted as if every failure were late, half of its answers are. Its ejection would give the others more to do than
- * they can. A host that hangs for a part of its calls answers the rest of them quickly, and one that hangs altogether
- * answers nothing. */
-static bool only_queues(const struct becalm_window_sums *sums)
+/* Does it fail at least twice as often as the others? Otherwise this host is not the cause: its ejection would only
+ * make a common problem worse, because the rest gets its load. */
+static bool worse_than_others(const struct becalm_window_sums *sums, const struct others *others)
+{
+    return sums->lane[LANE_FAILED] * others->results >= 2 * others->failed * sums->lane[LANE_RESULTS];
+}
+
+/* Does the host only queue, beside others that have more to do than they can, too? If it queues, its timeouts are late
+ * answers, and the answers that come in time are slow: counted as if every failure were late, half of its answers are.
+ * A host that hangs for a part of its calls answers the rest of them quickly, and one that hangs altogether answers
+ * nothing. Its ejection would give its load to the others. They can take it if fewer than an eighth of their results
+ * are failures: then the host alone is slow or hangs, even in a service whose good answers are usually slow. */
+static bool only_queues(const struct becalm_window_sums *sums, const struct others *others)
 {
     uint64_t results = sums->lane[LANE_RESULTS];
     uint64_t failed = sums->lane[LANE_FAILED];
-    return results > failed && 2 * sums->lane[LANE_LATE] >= results + failed;
+    return results > failed && 2 * sums->lane[LANE_LATE] >= results + failed && 8 * others->failed >= others->results;
 }
 
 /* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
@@ -334,8 +343,11 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
     becalm_window_read(h->window, now, &sums);
     uint64_t results = sums.lane[LANE_RESULTS];
     uint64_t failed = sums.lane[LANE_FAILED];
-    return results >= policy->min_calls && failed * 1000000 >= results * policy->failure_share_ppm &&
-           !only_queues(&sums) && worse_than_others(hosts, h, results, failed, now);
+    if (results < policy->min_calls || failed * 1000000 < results * policy->failure_share_ppm) {
+        return false;
+    }
+    struct others others = others_of(hosts, h, now);
+    return worse_than_others(&sums, &others) && !only_queues(&sums, &others);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */

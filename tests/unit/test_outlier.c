@@ -478,6 +478,13 @@ static void test_outlier__an_answer_is_slow_from_a_quarter_of_its_time_on(void *
     assert_true(becalm__is_slow(250 * BECALM_MS, BECALM_S));
 }
 
+/* A host that has too much to do, too: an eighth of its attempts time out. */
+static void busy_host(struct world *w, uint32_t host)
+{
+    attempts(w, host, 14, BECALM_OUTCOME_OK);
+    attempts(w, host, 2, BECALM_OUTCOME_TIMED_OUT);
+}
+
 /* A host whose timeouts come with slow answers has a queue; with quick ones, or none, it hangs. */
 static void test_outlier__a_host_that_only_queues_stays_in(void **state)
 {
@@ -492,7 +499,7 @@ static void test_outlier__a_host_that_only_queues_stays_in(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct world w = world_rate(2);
-        attempts(&w, 1, 10, BECALM_OUTCOME_OK);
+        busy_host(&w, 1);
         attempts(&w, 0, rows[i].quick, BECALM_OUTCOME_OK);
         slow_answers(&w, 0, rows[i].slow);
         attempts(&w, 0, rows[i].timed_out, BECALM_OUTCOME_TIMED_OUT);
@@ -506,7 +513,7 @@ static void test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers
 {
     (void)state;
     struct world w = world_rate(2);
-    attempts(&w, 1, 10, BECALM_OUTCOME_OK);
+    busy_host(&w, 1);
     slow_answers(&w, 0, 5);
     for (uint32_t i = 0; i < 10; i++) {
         attempts(&w, 0, 1, BECALM_OUTCOME_TIMED_OUT);
@@ -518,6 +525,27 @@ static void test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers
     attempts(&w, 0, 1, BECALM_OUTCOME_TIMED_OUT);
     assert_false(usable(&w, 0));
     world_end(&w);
+}
+
+/* A service whose good answers are slow by nature, too: nine hosts without a failure can take the load of the tenth. */
+static void test_outlier__a_slow_host_goes_if_the_others_can_take_its_load(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t others_timed_out; /* of 16 */
+        bool out;
+    } rows[] = {{0, true}, {1, true}, {2, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(10);
+        for (uint32_t host = 1; host < 10; host++) {
+            slow_answers(&w, host, 16 - rows[i].others_timed_out);
+            attempts(&w, host, rows[i].others_timed_out, BECALM_OUTCOME_TIMED_OUT);
+        }
+        slow_answers(&w, 0, 1);
+        attempts(&w, 0, 9, BECALM_OUTCOME_TIMED_OUT);
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
 }
 
 /* Whatever the rates are: of hosts that fail alike, by chance a few are out at a time, never half of the service. */
@@ -1061,6 +1089,7 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_that_are_in),
              cmocka_unit_test(test_outlier__an_answer_is_slow_from_a_quarter_of_its_time_on),
              cmocka_unit_test(test_outlier__a_host_that_only_queues_stays_in),
+             cmocka_unit_test(test_outlier__a_slow_host_goes_if_the_others_can_take_its_load),
              cmocka_unit_test(test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers_are_forgotten),
              cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
              cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
