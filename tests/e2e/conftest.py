@@ -159,6 +159,11 @@ class Gateway:
     def log_lines(self, word):
         return [line for line in self.log().splitlines() if word in line]
 
+    def told(self, word, count=1):
+        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers."""
+        wait_until(lambda: len(self.log_lines(word)) >= count, what=lambda: f"in the log: {self.log_lines(word)}")
+        return self.log_lines(word)
+
     def resident_kib(self):
         return int(re.search(r"VmRSS:\s+(\d+)", self._proc("status")).group(1))
 

@@ -112,7 +112,7 @@ def test_slow_handshakes_make_room_for_others_where_descriptors_are_fewer_than_p
     gateway = edge(NO_TIMEOUT, wrapper=[sys.executable, "-c", FEW])
     with crowd(authority, gateway.port, kind, 150):
         assert [ask(gateway) for _ in range(10)] == [200] * 10
-    assert gateway.log_lines("no descriptor is left")
+    gateway.told("no descriptor is left")
 
 
 @pytest.mark.parametrize("kind", ["silent", "half a hello", "shaken", "no acknowledgement"])

@@ -237,7 +237,7 @@ def test_h2_hosts__a_host_that_does_not_speak_it_is_named_in_the_log(gateway):
         edge = gateway(f"services: {{a: {{hosts: ['127.0.0.1:{listener.getsockname()[1]}'], match: {{prefix: /}}, protocol: h2, maxRetries: 0}}}}\n")
         assert edge.ask().status == 502
         wait_until(lambda: edge.log_lines("does not speak HTTP/2"))
-        assert "a host's answer breaks HTTP/2" in edge.log_lines("does not speak HTTP/2")[0]
+        assert "a host's answer breaks HTTP/2" in edge.told("does not speak HTTP/2")[0]
         edge.expect_metric(1, "becalm_h2_hosts_ended_total", why="protocol")
         assert edge.metric("becalm_h2_hosts_ended_total") == 1
 

@@ -427,7 +427,7 @@ def test_an_address_that_speaks_nothing_else_ends_what_does_not_begin_with_the_p
     all_of(edge.port, first)  # it is said once
     with Http2(edge.port) as client:
         assert client.ask(path="/x").status == 200
-    assert len(edge.log_lines(told)) == times
+    assert len(edge.told(told, times)) == times
     assert not host.got("/")
 
 

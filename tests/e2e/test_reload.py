@@ -67,7 +67,7 @@ def test_50_reloads_under_load_lose_no_request(gateway, host):
     results = load.stop()
     assert len(results) > 200 and statuses(results) == {200: len(results)}
     assert all(is_signed(result.answer.body) for result in results)
-    assert made.log_lines("becalm.yaml:"), "each broken file is told with its line"
+    assert made.told("becalm.yaml:"), "each broken file is told with its line"
 
 
 def test_a_bad_file_keeps_the_policy_and_says_why(pair):

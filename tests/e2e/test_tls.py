@@ -36,7 +36,7 @@ def handshakes(gateway, result, side="clients"):
 def said_once(gateway, words):
     """The log is written a moment later."""
     wait_until(lambda: gateway.log_lines(words))
-    assert len(gateway.log_lines(words)) == 1
+    assert len(gateway.told(words)) == 1
 
 
 def refused(gateway, context, name="a.test", say=b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):

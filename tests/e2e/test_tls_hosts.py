@@ -108,7 +108,7 @@ def test_tls_hosts__verify_none_believes_everybody_and_is_called_out(gateway, ho
     this = host(tls=authority.issue("b.test", ["DNS:b.test"]).server())
     edge = gateway(hosts_of([this], "verify: none"))
     assert edge.ask().status == 200
-    assert len(edge.log_lines("[tls-unverified]")) == 1
+    assert len(edge.told("[tls-unverified]")) == 1
 
 
 def test_tls_hosts__a_host_that_asks_who_we_are_is_told(gateway, host, authority):

@@ -199,7 +199,7 @@ def test_tls_reload__the_expiry_of_each_certificate_is_a_metric_and_in_the_state
     state = json.loads(ask(edge.admin, path="/api/state", host=f"127.0.0.1:{edge.admin}").body)
     assert state["tls"]["certificates"] == [{"file": str(shown.cert), "expires": when}]
     assert {"side": "clients", "result": "full", "count": 0} in state["tls"]["handshakes"]
-    assert edge.log_lines("[expires]")
+    assert edge.told("[expires]")
     said = subprocess.run([PROGRAM, "top", "--once", "-n", "100ms", f"127.0.0.1:{edge.admin}"], capture_output=True, text=True, timeout=60)
     assert any(f"! certificate expires in {days}d" in said.stdout for days in (2, 3)), said  # 3 in the second in which it was issued
     told = subprocess.run([PROGRAM, "top", "--once", "--json", "-n", "100ms", f"127.0.0.1:{edge.admin}"], capture_output=True, text=True, timeout=60)

@@ -127,7 +127,7 @@ def test_who_has_no_route_is_told_once_for_each_host(gateway):
     assert state["unrouted"] == 4
     assert {each["host"]: each["requests"] for each in state["unroutedHosts"]} == {"telemetry.test:9000": 3, "other.test": 1}
     here.end()
-    assert len(here.log_lines("no service matches")) == 2 and "host=Telemetry.test:9000" in here.log_lines("no service matches")[0]
+    assert len(here.told("no service matches", 2)) == 2 and "host=Telemetry.test:9000" in here.told("no service matches")[0]
 
 
 def test_the_hosts_without_a_route_that_are_told_are_few(gateway):
@@ -138,7 +138,7 @@ def test_the_hosts_without_a_route_that_are_told_are_few(gateway):
     state = state_of(here)
     assert state["unrouted"] == 100 and len(state["unroutedHosts"]) == 32
     here.end()
-    assert len(here.log_lines("no service matches")) == 33
+    assert len(here.told("no service matches", 33)) == 33
 
 
 def test_a_listener_of_a_service_leads_to_it_whatever_a_request_names(gateway, host, tmp_path):
