@@ -77,7 +77,11 @@ static void resolved(const struct resolve_result *result, void *data)
     struct control *control = name->control;
     name->answered = true;
     if (result->why != NULL && name->failures++ == 0) {
-        note(control, BECALM_LOG_WARN, "name not resolved", "name", name->text);
+        const struct log_pair pairs[] = {
+            {"name", LOG_TEXT, {name->text, strlen(name->text)}, 0},
+            {"why", LOG_TEXT, {result->why, strlen(result->why)}, 0},
+        };
+        log_line(control->log, BECALM_LOG_WARN, control->loop.wall, "name not resolved", pairs, 2);
     } else if (result->why == NULL && name->failures > 0) {
         const struct log_pair pairs[] = {
             {"name", LOG_TEXT, {name->text, strlen(name->text)}, 0},
