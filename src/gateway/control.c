@@ -178,9 +178,14 @@ static bool names_pend(const struct control *control)
 
 /* Waits for names of which nothing was ever heard. Nothing else is done meanwhile: clients are served as before, or
  * wait to be accepted. */
-static bool names_await(void *self)
+static bool names_await(void *self, const struct becalm_settings *settings)
 {
     struct control *control = self;
+    for (uint32_t i = 0; i < settings->listener_count; i++) {
+        if (settings->listeners[i].passes_unlisted) {
+            resolver_prepare(control->resolver); /* clients bring names, when descriptors may be short */
+        }
+    }
     becalm_ns now = becalm_run_now();
     const becalm_ns until = becalm_ns_after(now, NAMES_WITHIN);
     while (names_pend(control) && now < until) {
