@@ -17,7 +17,8 @@ foreach(row IN LISTS FILES)
     string(APPEND texts "static const unsigned char text_${index}[] = {\n    ${bytes}0x00,\n};\n\n")
     file(SHA256 ${file} hash)
     string(SUBSTRING ${hash} 0 16 hash)
-    string(APPEND rows "    {\"${name}\", text_${index}, sizeof text_${index} - 1, \"${hash}\"},\n")
+    file(SHA1 ${file} sha1)
+    string(APPEND rows "    {\"${name}\", text_${index}, sizeof text_${index} - 1, \"${hash}\", \"${sha1}\"},\n")
     math(EXPR index "${index} + 1")
 endforeach()
 list(JOIN names " " words)
@@ -28,7 +29,7 @@ file(WRITE ${OUTPUT}.new
     "extern const struct embedded embedded_${TABLE}[];\n"
     "extern const char embedded_${TABLE}_words[];\n\n"
     "${texts}"
-    "const struct embedded embedded_${TABLE}[] = {\n${rows}    {NULL, NULL, 0, NULL},\n};\n\n"
+    "const struct embedded embedded_${TABLE}[] = {\n${rows}    {NULL, NULL, 0, NULL, NULL},\n};\n\n"
     "const char embedded_${TABLE}_words[] = \"${words}\";\n"
 )
 file(RENAME ${OUTPUT}.new ${OUTPUT})

@@ -42,7 +42,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME becalm)
-# Loaded when they are needed, so that no tool finds them: OpenSSL for TLS, libcurl for traces and becalm top.
+# Loaded when they are needed, so that no tool finds them: OpenSSL for TLS and keys, libcurl for traces and becalm top.
 set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libssl3 | libssl3t64")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS libcurl4)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_CONTROL_EXTRA
@@ -57,17 +57,19 @@ set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE MIT)
 set(CPACK_RPM_PACKAGE_RELOCATABLE OFF)
 set(CPACK_RPM_COMMAND_PACKAGE_NAME becalm)
+string(REGEX MATCH "^[0-9]+" number "${SSL_VERSION}") # as src/libssl loads it
+set(bits "")
 if(CMAKE_SIZEOF_VOID_P EQUAL 8)
-    set(CPACK_RPM_COMMAND_PACKAGE_REQUIRES "libssl.so.3()(64bit), libcrypto.so.3()(64bit)")
-else()
-    set(CPACK_RPM_COMMAND_PACKAGE_REQUIRES "libssl.so.3, libcrypto.so.3")
+    set(bits "()(64bit)")
 endif()
+set(openssl "libssl.so.${number}${bits}, libcrypto.so.${number}${bits}")
+set(CPACK_RPM_COMMAND_PACKAGE_REQUIRES "${openssl}")
 set(CPACK_RPM_COMMAND_USER_FILELIST "%config(noreplace) /etc/becalm/becalm.yaml")
 set(CPACK_RPM_COMMAND_POST_INSTALL_SCRIPT_FILE ${scripts}/postinst)
 set(CPACK_RPM_COMMAND_PRE_UNINSTALL_SCRIPT_FILE ${scripts}/prerm)
 set(CPACK_RPM_COMMAND_POST_UNINSTALL_SCRIPT_FILE ${scripts}/postrm)
 set(CPACK_RPM_LIBRARY_PACKAGE_NAME becalm-devel)
-set(CPACK_RPM_LIBRARY_PACKAGE_REQUIRES "pkgconfig(yaml-0.1), pkgconfig(libcurl), pkgconfig(hiredis)")
+set(CPACK_RPM_LIBRARY_PACKAGE_REQUIRES "pkgconfig(yaml-0.1), pkgconfig(libcurl), pkgconfig(hiredis), ${openssl}")
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /etc /usr /usr/bin /usr/lib /usr/lib/systemd /usr/lib/systemd/system /usr/include
     /usr/share /usr/share/doc /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
     /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/zsh /usr/share/zsh/site-functions

@@ -15,6 +15,7 @@ struct embedded {
     const unsigned char *text;
     size_t length;
     const char *hash; /* 16 hex digits of its SHA-256, by which files of one name in two programs differ */
+    const char *sha1; /* 40 hex digits of its SHA-1, by which Redis names a script */
 };
 
 #endif

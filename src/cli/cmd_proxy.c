@@ -338,7 +338,9 @@ static int run(const struct cli_command *command, const struct cli_args *args)
         watched_close(&file);
         return told ? 1 : tell_cause(command, rc, cause);
     }
+#ifdef __GLIBC__
     (void)malloc_trim(0); /* what reading the policy took goes back to the system */
+#endif
     greet(gateway, cli_has(command, args, "quiet"));
     if (signals < 0 || gateway_start(gateway) != 0) {
         rc = cli_fail(command, "can't start: %s", strerror(errno));

@@ -77,7 +77,11 @@ static void resolved(const struct resolve_result *result, void *data)
     struct control *control = name->control;
     name->answered = true;
     if (result->why != NULL && name->failures++ == 0) {
-        note(control, BECALM_LOG_WARN, "name not resolved", "name", name->text);
+        const struct log_pair pairs[] = {
+            {"name", LOG_TEXT, {name->text, strlen(name->text)}, 0},
+            {"why", LOG_TEXT, {result->why, strlen(result->why)}, 0},
+        };
+        log_line(control->log, BECALM_LOG_WARN, control->loop.wall, "name not resolved", pairs, 2);
     } else if (result->why == NULL && name->failures > 0) {
         const struct log_pair pairs[] = {
             {"name", LOG_TEXT, {name->text, strlen(name->text)}, 0},
@@ -174,9 +178,14 @@ static bool names_pend(const struct control *control)
 
 /* Waits for names of which nothing was ever heard. Nothing else is done meanwhile: clients are served as before, or
  * wait to be accepted. */
-static bool names_await(void *self)
+static bool names_await(void *self, const struct becalm_settings *settings)
 {
     struct control *control = self;
+    for (uint32_t i = 0; i < settings->listener_count; i++) {
+        if (settings->listeners[i].passes_unlisted) {
+            resolver_prepare(control->resolver); /* clients bring names, when descriptors may be short */
+        }
+    }
     becalm_ns now = becalm_run_now();
     const becalm_ns until = becalm_ns_after(now, NAMES_WITHIN);
     while (names_pend(control) && now < until) {

@@ -150,7 +150,7 @@ static int snapshot_of(const struct reload_place *place, struct shared_config *c
                        struct snapshot *before, becalm_ns now, struct snapshot **snapshot)
 {
     int rc = snapshot_once(place, config, loaded, before, now, snapshot);
-    if (rc == 0 && place->names_await(place->names.self)) {
+    if (rc == 0 && place->names_await(place->names.self, (*snapshot)->settings)) {
         snapshot_drop(*snapshot);
         rc = snapshot_once(place, config, loaded, before, now, snapshot);
     }

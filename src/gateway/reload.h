@@ -15,8 +15,9 @@
 /* The parts of the gateway that a new policy affects. */
 struct reload_place {
     struct gateway *gateway;
-    struct snapshot_names names;     /* the addresses of names; starts resolving new names */
-    bool (*names_await)(void *self); /* waits a little for the answers. True: some name has new addresses */
+    struct snapshot_names names; /* the addresses of names; starts resolving new names */
+    /* Waits a little for the answers. True: some name has new addresses. */
+    bool (*names_await)(void *self, const struct becalm_settings *);
     struct fleet *fleet;
     struct health *health;
     struct admin *admin;

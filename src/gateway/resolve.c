@@ -7,6 +7,7 @@
 #include <ares.h>
 #include <arpa/nameser.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -50,7 +51,7 @@ struct resolve {
 };
 
 struct resolver {
-    ares_channel channel; /* NULL until there is a name */
+    ares_channel channel; /* NULL until it is needed */
     char *servers;        /* NULL: those of the system */
     uint32_t timeout_ms;
     int epoll;
@@ -96,8 +97,21 @@ struct resolver *resolver_make(const struct resolver_options *options)
     return resolver;
 }
 
-/* The channel of c-ares takes 74 KB, so it is made for the first name: most policies have addresses only. False: no
- * memory, or the system refused. */
+/* Can the list of name servers be opened? A list that is missing counts as one. */
+static bool has_descriptor(void)
+{
+    int fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+    }
+    (void)close(fd);
+    return true;
+}
+
+/* The channel of c-ares takes 74 KB, so it is made only if a policy may have names: most have addresses only. c-ares
+ * reads the list of name servers now and never again, and takes 127.0.0.1 without a word where it has no descriptor
+ * for that. So the list is opened once more behind it: a descriptor that another thread took meanwhile is missed then,
+ * too. False: no memory, or the system refused. */
 static bool channel_open(struct resolver *resolver)
 {
     char files_then_dns[] = "fb";
@@ -115,11 +129,17 @@ static bool channel_open(struct resolver *resolver)
         resolver->channel = NULL;
         return false;
     }
-    if (resolver->servers != NULL && ares_set_servers_ports_csv(resolver->channel, resolver->servers) != ARES_SUCCESS) {
+    if (!has_descriptor() || (resolver->servers != NULL &&
+                              ares_set_servers_ports_csv(resolver->channel, resolver->servers) != ARES_SUCCESS)) {
         ares_destroy(resolver->channel);
         resolver->channel = NULL;
     }
     return resolver->channel != NULL;
+}
+
+void resolver_prepare(struct resolver *resolver)
+{
+    (void)channel_open(resolver);
 }
 
 static void question_free(struct resolve *);
@@ -528,6 +548,8 @@ static void names_ask(struct resolver *resolver)
             resolve->found = malloc(RESOLVE_ADDRESSES_MAX * sizeof *resolve->found);
             if (resolve->found == NULL) {
                 resolve_end(resolve, "no memory");
+            } else if (!channel_open(resolver)) {
+                resolve_end(resolve, RESOLVE_NO_CHANNEL);
             } else if (resolve->port == RESOLVE_SRV) {
                 ares_search(resolver->channel, resolve->name, C_IN, T_SRV, srv_answered, resolve);
             } else {
@@ -556,14 +578,13 @@ void resolver_run(struct resolver *resolver, becalm_ns now)
     struct timeval left;
     resolver->now = now;
     resolver->wake_at = BECALM_NEVER;
-    if (resolver->channel == NULL) { /* no name was ever started */
-        return;
+    if (resolver->channel != NULL) {
+        events_read(resolver);
+        ares_process_fd(resolver->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* its own timeouts */
     }
-    events_read(resolver);
-    ares_process_fd(resolver->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* its own timeouts */
     names_ask(resolver);
     names_sweep(resolver);
-    if (ares_timeout(resolver->channel, NULL, &left) != NULL) {
+    if (resolver->channel != NULL && ares_timeout(resolver->channel, NULL, &left) != NULL) {
         becalm_ns wait = (becalm_ns)left.tv_sec * BECALM_S + ((becalm_ns)left.tv_usec + 1) * BECALM_US;
         resolver->wake_at = becalm_ns_min(resolver->wake_at, becalm_ns_after(now, wait));
     }
@@ -571,13 +592,14 @@ void resolver_run(struct resolver *resolver, becalm_ns now)
 
 struct resolve *resolve_start(struct resolver *resolver, const struct resolve_request *request, becalm_ns now)
 {
-    struct resolve *resolve = channel_open(resolver) ? calloc(1, sizeof *resolve) : NULL;
+    struct resolve *resolve = calloc(1, sizeof *resolve);
     size_t length = strlen(request->name);
     BECALM_ASSERT(length <= ADDRESS_NAME_MAX);
     if (resolve == NULL) {
         return NULL;
     }
     memcpy(resolve->name, request->name, length);
+    resolver_prepare(resolver); /* else each question tries it again */
     resolve->resolver = resolver;
     resolve->port = request->port;
     resolve->each = request->each;

@@ -20,6 +20,7 @@
 
 #define RESOLVE_ADDRESSES_MAX 256u /* of one name; more are left out */
 #define RESOLVE_SRV           0u   /* as a port: SRV records give the port */
+#define RESOLVE_NO_CHANNEL    "the list of name servers can't be read, or there is no memory" /* as `why` */
 #define RESOLVE_TTL_MIN       BECALM_S
 #define RESOLVE_TTL_MAX       (300 * BECALM_S)
 
@@ -48,6 +49,10 @@ struct resolver_options {
 struct resolver *resolver_make(const struct resolver_options *);
 void resolver_free(struct resolver *);
 
+/* Reads the list of name servers before there are names, while there are descriptors. Where that fails, each question
+ * tries it again, and fails with RESOLVE_NO_CHANNEL. */
+void resolver_prepare(struct resolver *);
+
 /* Becomes readable when there is something to do: an epoll descriptor, to be watched for reading. */
 int resolver_fd(const struct resolver *);
 
@@ -64,7 +69,7 @@ struct resolve_request {
     void *data;
 };
 
-/* NULL: no memory, or the system refused c-ares. */
+/* NULL: no memory. */
 struct resolve *resolve_start(struct resolver *, const struct resolve_request *, becalm_ns now);
 void resolve_stop(struct resolver *, struct resolve *);
 

@@ -10,11 +10,10 @@
 struct redis_script {
     const char *text;
     size_t length;
-    char sha[41];
+    const char *sha; /* 40 hex digits, made with the program */
 };
 
-/* A script that is built in, src/redis/NAME.lua: `name` is in the table of CMakeLists.txt. Keep the result, because
- * each call computes a hash. */
+/* A script that is built in, src/redis/NAME.lua: `name` is in the table of CMakeLists.txt. */
 struct redis_script redis_script(const char *name);
 
 #endif

@@ -3,6 +3,7 @@
 
 import itertools
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -102,3 +103,17 @@ def test_a_name_without_an_address_keeps_no_gateway_from_starting(gateway, host,
     made = gateway(text, wrapper=names.wrapper)
     assert made.ask(path="/b").status == 200
     assert made.ask().status == 502
+
+
+def test_name_servers_are_known_before_descriptors_are_short(gateway, host, names):
+    """The list of name servers is read at the start, if clients may bring names: without a descriptor it can't be read."""
+    there = f"out.test:{host().address.split(':')[1]}"
+    text = f'role: sidecar\nservices: {{outside: {{unlisted: pass, match: {{host: "{there}"}}, maxRetries: 0}}}}\n'
+    made = gateway(text, wrapper=names.wrapper)
+    before = resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE)
+    with made.wire() as client:
+        assert client.ask(path="http://127.0.0.1:1/", host="127.0.0.1:1").status == 404  # no name: it is connected
+        resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))  # it opens nothing more
+        assert client.ask(path=f"http://{there}/", host=there).status == 502
+        resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, before)
+    wait_until(lambda: made.ask(path=f"http://{there}/", host=there).status == 200, what=made.log)

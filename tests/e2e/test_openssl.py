@@ -2,8 +2,10 @@
 """OpenSSL is loaded by the first policy that needs it, and a gateway that needs none runs without it."""
 
 import pytest
+import store
 from conftest import policy_of, wait_until
 from host import Reply
+from store import SERVER, redis  # noqa: F401: a fixture
 
 REQUIRED = """endpoints:
   charge: {match: {method: POST, path: /charge}, idempotencyKey: required}
@@ -28,6 +30,14 @@ def without(tmp_path):
 def test_openssl__is_not_loaded_without_tls(pair):
     gateway, host = pair()
     assert gateway.ask().status == 200
+    assert not has_openssl(gateway)
+
+
+@pytest.mark.skipif(SERVER is None, reason="redis-server is not installed")
+def test_openssl__is_not_loaded_for_a_budget_in_redis(pair, redis):
+    """The names of scripts are hashes, which were made with the program."""
+    gateway, host = pair(rules=store.rules(20).replace("shared: {", f'shared: {{redis: "{redis.url}", '))
+    wait_until(lambda: store.leased(gateway))
     assert not has_openssl(gateway)
 
 

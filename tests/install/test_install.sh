@@ -93,14 +93,14 @@ cxx_works() {
 # of them ends it. So the archives neither stand in its way nor call them.
 names_are_free() {
     local module libraries
-    for module in engine run http policy meter loop tls wire redis curl; do
+    for module in engine run http policy meter loop libssl tls wire redis curl; do
         shown "$build/libbecalm_$module.a"
     done | grep -vE '^(becalm_|_)' | sort -u >"$work/names"
     [[ $(grep -cxE 'yaml_parse|client_find' "$work/names") == 2 ]] || fail "which names do files share?"
     { echo '#include <stdlib.h>' && sed 's/.*/void &(void);\nvoid &(void)\n{\n    abort();\n}/' "$work/names"; } >"$work/names.c"
     "$cc" -std=c17 "${strict[@]}" -c "$work/names.c" -o "$work/names.o" || fail "the names do not compile"
     # The archives of ours and the rest as usual: all that libcurl's own archive wants is on few machines.
-    read -ra libraries < <(echo "$(pkg-config --static --cflags --libs libbecalm)" "$(pkg-config --libs libcurl hiredis libssl libcrypto)")
+    read -ra libraries < <(echo "$(pkg-config --static --cflags --libs libbecalm)" "$(pkg-config --libs libcurl hiredis)")
     libraries=("${libraries[@]/#-lbecalm/-l:libbecalm.a}")
     "$cc" -std=c17 "${strict[@]}" "$here/own_names.c" "$work/names.o" -L"$libdir" -l:libbecalm-curl.a "${libraries[@]}" \
         -o "$work/own_names" || fail "the archives want names that the program has"

@@ -370,13 +370,16 @@ static void test_redis__commands_are_answered_in_turn_and_each_once(void **state
 {
     (void)state;
     static const char text[] = "return redis.call('GET', KEYS[1]) .. ARGV[1]";
-    struct redis_script script = {.text = text, .length = sizeof text - 1};
+    struct redis_script script = {
+        .text = text,
+        .length = sizeof text - 1,
+        .sha = "0000000000000000000000000000000000000000", /* nobody knows it, so that it is sent whole */
+    };
     struct lab *lab = lab_open();
     struct redis_options options = {.loop = &lab->loop, .wait_base = 10 * BECALM_MS, .wait_cap = 100 * BECALM_MS};
     struct asked asked[3];
     char url[160];
     snprintf(url, sizeof url, "redis+unix://%s", lab->server.socket);
-    memset(script.sha, '0', 40); /* nobody knows it, so that it is sent whole */
     check_true(redis_place_parse(url, &options.place) == NULL);
     struct redis *redis = redis_make(&options);
     check_true(!ask(&asked[0], redis, NULL, (const char *[]){"PING", NULL})); /* not before it is up */

@@ -5,6 +5,7 @@
 #include <becalm/rand.h>
 
 #include <hiredis.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 
 #include "lib/check.h"
@@ -278,6 +279,23 @@ static void test_redis_script__a_budget_begins_anew_in_a_place_that_another_had(
     free(lab);
 }
 
+static void test_redis_script__has_the_hash_by_which_redis_names_its_text(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"store", "who", "keys"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct redis_script script = redis_script(names[i]);
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        unsigned int size = 0;
+        char sha[2 * EVP_MAX_MD_SIZE + 1];
+        check_true(EVP_Digest(script.text, script.length, digest, &size, EVP_sha1(), NULL) == 1);
+        for (unsigned int n = 0; n < size; n++) {
+            snprintf(sha + (size_t)2 * n, 3, "%02x", digest[n]);
+        }
+        check_eq_str(script.sha, sha);
+    }
+}
+
 static void test_redis_script__names_have_only_what_a_key_may_have(void **state)
 {
     (void)state;
@@ -300,6 +318,7 @@ static void test_redis_script__names_have_only_what_a_key_may_have(void **state)
     check_eq_u64(strlen(other), SCRIPT_NAME_MAX);
 }
 
-BECALM_TESTS(cmocka_unit_test(test_redis_script__names_have_only_what_a_key_may_have),
+BECALM_TESTS(cmocka_unit_test(test_redis_script__has_the_hash_by_which_redis_names_its_text),
+             cmocka_unit_test(test_redis_script__names_have_only_what_a_key_may_have),
              cmocka_unit_test(test_redis_script__a_budget_begins_anew_in_a_place_that_another_had),
              cmocka_unit_test(test_redis_script__answers_what_the_store_in_c_answers))

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -43,6 +44,7 @@ struct lab {
     unsigned results; /* how many came, and the last of them */
     bool changed;
     bool failed;
+    const char *why;
     becalm_ns wait;
     char addresses[512];
     struct resolve *stop_inside; /* stopped by the callback, if it is not NULL */
@@ -88,6 +90,7 @@ static void on_result(const struct resolve_result *result, void *data)
     lab->results++;
     lab->changed = result->changed;
     lab->failed = result->why != NULL;
+    lab->why = result->why;
     lab->wait = result->wait;
     lab->addresses[0] = '\0';
     for (uint32_t i = 0; i < result->count; i++) {
@@ -349,6 +352,43 @@ static void test_resolve__a_failure_keeps_the_addresses_and_backs_off(void **sta
     lab_close(&lab);
 }
 
+/* How many descriptors this process may have. Returns how many it could have before. */
+static rlim_t descriptors(rlim_t most)
+{
+    struct rlimit limit;
+    check_true(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = most;
+    check_true(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    return before;
+}
+
+static void test_resolve__where_the_list_of_name_servers_can_t_be_opened_it_is_read_later(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab, 0);
+    lab_records(&lab, 60, "127.0.0.1", NULL, NULL);
+    rlim_t before = descriptors(3); /* those that are open stay, and no more can be opened */
+    resolver_prepare(lab.resolver);
+    lab_start(&lab, "pay.test.");
+    becalm_ns cap = 500 * BECALM_MS;
+    for (unsigned i = 0; i < 4; i++) {
+        lab_await(&lab, 1 + i);
+        check_true(lab.failed);
+        check_eq_str(lab.why, RESOLVE_NO_CHANNEL);
+        check_between_u64(lab.wait, 0, cap);
+        check_eq_u64(resolver_wake_at(lab.resolver), lab.now + lab.wait);
+        lab.now += lab.wait;
+        cap *= 2;
+    }
+    (void)descriptors(before);
+    lab_await(&lab, 5);
+    check_true(!lab.failed && lab.changed);
+    check_eq_str(lab.addresses, "127.0.0.1:80");
+    lab_close(&lab);
+}
+
 static void test_resolve__a_name_that_never_was_has_no_addresses(void **state)
 {
     (void)state;
@@ -576,6 +616,7 @@ BECALM_TESTS(cmocka_unit_test(test_resolve__a_resolver_without_names_sleeps_for_
              cmocka_unit_test(test_resolve__asks_again_when_the_records_expire),
              cmocka_unit_test(test_resolve__times_to_live_have_bounds_and_the_shortest_counts),
              cmocka_unit_test(test_resolve__a_failure_keeps_the_addresses_and_backs_off),
+             cmocka_unit_test(test_resolve__where_the_list_of_name_servers_can_t_be_opened_it_is_read_later),
              cmocka_unit_test(test_resolve__a_name_that_never_was_has_no_addresses),
              cmocka_unit_test(test_resolve__a_silent_server_is_a_failure_in_the_end),
              cmocka_unit_test(test_resolve__localhost_needs_no_server),
