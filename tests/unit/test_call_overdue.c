@@ -609,7 +609,7 @@ static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state
 }
 
 /* How long a call waits in the line of a caller, or of a gate, whose only slot is taken. */
-static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
+static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate, bool streams)
 {
     struct lab lab;
     struct becalm_queue queue;
@@ -623,7 +623,8 @@ static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
     becalm_limit_init(lab.target.limit, &lab.policy.limit);
     becalm_queue_init(&queue, lab.target.gate, lab.target.limit);
     begin(&lab, &lab.call[0], true);
-    becalm_call_init(&lab.call[1], &lab.policy, &lab.target, &(struct becalm_request){.queue = &queue});
+    becalm_call_init(&lab.call[1], &lab.policy, &lab.target,
+                     &(struct becalm_request){.queue = &queue, .streams = streams});
     step(&lab, &lab.call[1], (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
     assert_int_equal(lab.action.why, BECALM_WHY_QUEUED);
     becalm_ns waits = lab.action.wake_at - lab.now;
@@ -635,11 +636,13 @@ static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
 static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline(void **state)
 {
     (void)state;
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, false), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_NONE, true), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, true), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, false), BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, true), 2500 * BECALM_MS);
+    for (int streams = 0; streams < 2; streams++) {
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, false, streams == 1), (streams == 1 ? 1 : 15) * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_NONE, true, streams == 1), 15 * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, true, streams == 1), 15 * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, false, streams == 1), BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, true, streams == 1), 2500 * BECALM_MS);
+    }
 }
 
 enum { SIX = 6 };
