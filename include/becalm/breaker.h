@@ -76,6 +76,7 @@ struct becalm_permit {
     bool held;
     bool probe;
     bool slow;     /* counted as slow already */
+    bool overdue;  /* private to the call: it ended as a timeout, and an answer may still come */
     uint64_t note; /* the window's number of that slow note */
     becalm_ns expires_at;
     /* The state change that the last function on this permit made; from == to: none. */

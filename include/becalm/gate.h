@@ -39,7 +39,7 @@ BECALM_BEGIN_DECLS
 struct becalm_gate_policy {
     becalm_ns target_wait;  /* 20 ms */
     becalm_ns interval;     /* CoDel's: 3/4 of the call's timeout, but at least this: 100 ms, */
-    becalm_ns max_interval; /* and at most this: 750 ms; at least `interval` */
+    becalm_ns max_interval; /* and at most this, unless the call is unhurried: 750 ms; at least `interval` */
     becalm_ns max_wait;     /* 1 s; below target_wait it decides alone. In a gate the default is raised to half of a
                                call's timeout if that is longer */
     uint32_t min_queue;     /* 30 waiting over all workers; above max_queue: CoDel never drops */

@@ -47,7 +47,7 @@ struct becalm_host {
     BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
     BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
     BECALM_ATOMIC(uint64_t) hint_until;    /* the host's Retry-After: no retries until this instant */
-    struct becalm_window *window;          /* lanes: results, failed; NULL unless ejection is on and by rate */
+    struct becalm_window *window;          /* lanes: results, failed, late; NULL unless ejection is on and by rate */
 };
 
 struct becalm_hosts {

@@ -428,9 +428,18 @@ static void drop_note(struct becalm_line *line, uint64_t interval)
     line->interval = interval > line->interval ? interval : line->interval;
 }
 
+/* Has the queue been non-empty for CoDel's interval, as this call has it? */
+static bool interval_is_over(const struct becalm_queue *queue, const struct becalm_gate_policy *policy, becalm_ns now,
+                             const struct becalm_ticket *ticket)
+{
+    becalm_ns part = ticket->timeout - ticket->timeout / 4;
+    becalm_ns most = ticket->unhurried ? BECALM_NEVER : policy->max_interval;
+    return becalm_ns_since(now, queue->busy_since) > becalm_ns_min(most, becalm_ns_max(policy->interval, part));
+}
+
 /* Which call CoDel drops: only clients count that have sent at least the average number of calls, and whose first call
- * has waited too long. The first call of the longest of their lines is dropped; of equal lines the call that has waited
- * longest. NULL: none. */
+ * has waited too long, in a queue that has stood for that call's own interval. The first call of the longest of their
+ * lines is dropped; of equal lines the call that has waited longest. NULL: none. */
 static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                         becalm_ns now)
 {
@@ -445,7 +454,8 @@ static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const 
     uint64_t lines = 0;
     for (uint64_t left = queue->busy; left != 0; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
-        bool loud = brought[i] * count >= sum && stands_too_long(queue->line[i].first_at, policy, now);
+        bool loud = brought[i] * count >= sum && stands_too_long(queue->line[i].first_at, policy, now) &&
+                    interval_is_over(queue, policy, now, queue->line[i].first);
         lines |= loud ? left & (0 - left) : 0;
     }
     uint32_t longest = longest_of(queue, lines, 0);
@@ -453,14 +463,14 @@ static struct becalm_ticket *loudest_of(const struct becalm_queue *queue, const 
 }
 
 /* A queue exists to absorb short bursts: CoDel acts only on a queue that has been non-empty for an interval, and is not
- * short. The queue is that of all clients, but a client with fewer calls than average is not the cause. */
+ * short. The queue is that of all clients, but a client with fewer calls than average is not the cause. The interval is
+ * that of the call that would be dropped, not of the one whose turn it is: clients with and without a timeout share a
+ * queue. */
 static struct becalm_ticket *codel_drops(struct becalm_queue *queue, const struct becalm_gate_policy *policy,
                                          becalm_ns now, const struct becalm_ticket *ticket)
 {
-    becalm_ns part = ticket->timeout - ticket->timeout / 4;
-    becalm_ns most = ticket->unhurried ? BECALM_NEVER : policy->max_interval;
-    becalm_ns interval = becalm_ns_min(most, becalm_ns_max(policy->interval, part));
-    if (!stands_too_long(ticket->queued_at, policy, now) || becalm_ns_since(now, queue->busy_since) <= interval ||
+    if (!stands_too_long(ticket->queued_at, policy, now) ||
+        becalm_ns_since(now, queue->busy_since) <= policy->interval ||
         becalm_gate_waiting(queue->gate) < policy->min_queue) {
         return NULL;
     }

@@ -248,6 +248,83 @@ static void test_overdue__a_late_answer_tells_the_breaker_that_the_service_answe
     assert_false(opens_unless(true));
 }
 
+/* With a threshold below 100 % a late answer may be the call that is missing to the minimum. */
+static void test_overdue__a_late_answer_that_opens_the_breaker_says_so(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_quick(&lab);
+    lab.policy.breaker.failure_share_ppm = 500000;
+    uint32_t count = lab.policy.breaker.min_calls - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        begin(&lab, &lab.call[i], false);
+    }
+    lab.now += lab.policy.attempt_timeout;
+    for (uint32_t i = 0; i < count; i++) {
+        timer(&lab, &lab.call[i]);
+    }
+    assert_true(becalm_breaker_closed(lab.target.breaker));
+    done(&lab, &lab.call[0], 0, BECALM_OUTCOME_OK);
+    assert_false(becalm_breaker_closed(lab.target.breaker));
+    assert_int_equal(lab.action.breaker_from, BECALM_BREAKER_CLOSED);
+    assert_int_equal(lab.action.breaker_to, BECALM_BREAKER_OPEN);
+    free(lab.memory);
+}
+
+enum answers_late { FIRST, BESIDE, RETRY, AFTER_FAILURE };
+
+/* One call: its first attempt is overdue, and is answered, or the one beside it, or a retry after it; or its retry is
+ * overdue, and is answered. */
+static void answer_late(struct lab *lab, enum answers_late which)
+{
+    struct becalm_call *call = &lab->call[0];
+    begin(lab, call, which != FIRST);
+    if (which == RETRY) {
+        done(lab, call, 0, BECALM_OUTCOME_REJECTED);
+        lab->now = lab->action.wake_at;
+        timer(lab, call);
+        assert_true((lab->action.flags & BECALM_DO_SEND) != 0);
+    }
+    for (becalm_ns end = lab->now + 6 * BECALM_S; lab->now < end; lab->now = lab->action.wake_at) {
+        timer(lab, call);
+    }
+    if (which == AFTER_FAILURE) {
+        done(lab, call, 0, BECALM_OUTCOME_REJECTED);
+    }
+    done(lab, call, which == BESIDE || which == AFTER_FAILURE ? 1 : 0, BECALM_OUTCOME_OK);
+    assert_int_equal(call->record.reason, BECALM_WHY_OK);
+}
+
+/* What the breaker hears of a call: the timeout that was none, and the success; of both, that they were slow. */
+static void test_overdue__the_breaker_hears_of_a_late_success_once(void **state)
+{
+    (void)state;
+    static const struct {
+        enum answers_late which;
+        bool per_attempt;
+        uint64_t calls, failed, slow;
+    } rows[] = {
+        {FIRST, false, 2, 1, 2},         {BESIDE, false, 2, 1, 2},
+        {AFTER_FAILURE, false, 2, 1, 2}, {RETRY, false, 1, 0, 1}, /* a call's timeout is told of its first attempt */
+        {FIRST, true, 2, 1, 2},          {BESIDE, true, 2, 1, 1}, /* the one beside it was quick */
+        {RETRY, true, 3, 2, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct lab lab;
+        lab_quick(&lab);
+        lab.policy.breaker.per_attempt = rows[i].per_attempt;
+        lab.policy.breaker.slow_share_ppm = 1000000;
+        lab.policy.breaker.slow_after = 4 * BECALM_S;
+        answer_late(&lab, rows[i].which);
+        struct becalm_window_sums sums;
+        becalm_breaker_read(lab.target.breaker, lab.now, &sums);
+        check_eq_u64(sums.lane[0], rows[i].calls);
+        check_eq_u64(sums.lane[1], rows[i].failed);
+        check_eq_u64(sums.lane[2], rows[i].slow);
+        free(lab.memory);
+    }
+}
+
 static void test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open(void **state)
 {
     (void)state;
@@ -532,7 +609,7 @@ static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state
 }
 
 /* How long a call waits in the line of a caller, or of a gate, whose only slot is taken. */
-static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
+static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate, bool streams)
 {
     struct lab lab;
     struct becalm_queue queue;
@@ -546,7 +623,8 @@ static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
     becalm_limit_init(lab.target.limit, &lab.policy.limit);
     becalm_queue_init(&queue, lab.target.gate, lab.target.limit);
     begin(&lab, &lab.call[0], true);
-    becalm_call_init(&lab.call[1], &lab.policy, &lab.target, &(struct becalm_request){.queue = &queue});
+    becalm_call_init(&lab.call[1], &lab.policy, &lab.target,
+                     &(struct becalm_request){.queue = &queue, .streams = streams});
     step(&lab, &lab.call[1], (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
     assert_int_equal(lab.action.why, BECALM_WHY_QUEUED);
     becalm_ns waits = lab.action.wake_at - lab.now;
@@ -558,11 +636,13 @@ static becalm_ns wait_in_line(enum becalm_timeout_kind kind, bool gate)
 static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline(void **state)
 {
     (void)state;
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, false), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_NONE, true), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, true), 15 * BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, false), BECALM_S);
-    check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, true), 2500 * BECALM_MS);
+    for (int streams = 0; streams < 2; streams++) {
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, false, streams == 1), (streams == 1 ? 1 : 15) * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_NONE, true, streams == 1), 15 * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_LEARNED, true, streams == 1), 15 * BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, false, streams == 1), BECALM_S);
+        check_eq_u64(wait_in_line(BECALM_TIMEOUT_EXACT, true, streams == 1), 2500 * BECALM_MS);
+    }
 }
 
 enum { SIX = 6 };
@@ -648,6 +728,8 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__the_deadline_ends_it_as_a_timeout),
              cmocka_unit_test(test_overdue__a_hang_opens_the_breaker_and_ends_the_calls),
              cmocka_unit_test(test_overdue__a_late_answer_tells_the_breaker_that_the_service_answers),
+             cmocka_unit_test(test_overdue__a_late_answer_that_opens_the_breaker_says_so),
+             cmocka_unit_test(test_overdue__the_breaker_hears_of_a_late_success_once),
              cmocka_unit_test(test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open),
              cmocka_unit_test(test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is),
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),

@@ -548,6 +548,18 @@ static void test_gate__where_no_timeout_is_written_all_calls_of_a_gate_wait_for_
     check_next(&scene, 24, BECALM_WHY_SHED); /* it was in a hurry */
 }
 
+/* A call of this flow: of flow 2 with a written timeout, of others without one, at a service that is known to be quick.
+ */
+static void enter_unhurried(struct scene *scene, unsigned number, uint64_t flow)
+{
+    struct becalm_ticket *ticket = &scene->ticket[number];
+    *ticket = (struct becalm_ticket){.flow = flow, .patience = 2500 * BECALM_MS, .timeout = 5 * BECALM_S};
+    ticket->unhurried = flow != 2;
+    ticket->timeout += ticket->unhurried ? ticket->timeout / 2 : 0;
+    ticket->expires_at = scene->at.now + 60 * BECALM_S;
+    check_true(becalm_queue_enter(&scene->queue, &scene->policy, scene->at.now, ticket));
+}
+
 /* CoDel waits for three quarters of the timeout there, however long that is. */
 static void test_gate__where_no_timeout_is_written_codel_waits_for_longer(void **state)
 {
@@ -569,6 +581,55 @@ static void test_gate__where_no_timeout_is_written_codel_waits_for_longer(void *
         check_next(&scene, 0, unhurried != 0 ? BECALM_WHY_OK : BECALM_WHY_SHED);
         scene.at.now += 2100 * BECALM_MS + 1;
         check_next(&scene, 1, BECALM_WHY_SHED);
+    }
+}
+
+/* The default minimum of the queue: 40 calls wait, and no call is dropped before the interval is over. After that CoDel
+ * drops until fewer than 30 wait. */
+static void test_gate__where_no_timeout_is_written_codel_still_bounds_a_queue_that_stands(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        struct scene scene;
+        scene_init(&scene);
+        becalm_gate_defaults(&scene.policy);
+        scene_occupy(&scene);
+        for (unsigned i = 0; i < 40; i++) {
+            enter_unhurried(&scene, i, 0);
+        }
+        scene.at.now += 5625 * BECALM_MS + (becalm_ns)over;
+        scene_free(&scene);
+        for (unsigned i = 0; i < 40; i++) {
+            check_next(&scene, i, over == 1 && i < 11 ? BECALM_WHY_SHED : BECALM_WHY_OK);
+        }
+    }
+}
+
+/* A client without a timeout shares the queue with one that has one. Each has CoDel's interval of its own calls,
+ * whichever of them is at the head. */
+static void test_gate__codel_judges_a_call_by_its_own_interval(void **state)
+{
+    (void)state;
+    enum { UNHURRIED = 1, HURRIED = 2 };
+    for (int flood = UNHURRIED; flood <= HURRIED; flood++) {
+        struct scene scene;
+        scene_init(&scene);
+        becalm_gate_defaults(&scene.policy);
+        scene_occupy(&scene);
+        for (unsigned i = 0; i < 101; i++) { /* one call of the one client, and 100 of the other */
+            bool unhurried = (flood == UNHURRIED) == (i > 0);
+            enter_unhurried(&scene, i, unhurried ? UNHURRIED : HURRIED);
+            scene.at.now += i == 0 ? BECALM_MS : 0; /* its turn comes first */
+        }
+        scene.at.now += 800 * BECALM_MS;
+        scene_free(&scene);
+        for (unsigned i = 0; i < 72 && flood == HURRIED; i++) {
+            check_next(&scene, i + 1, BECALM_WHY_SHED); /* 101, 100, ... 30 wait */
+        }
+        check_next(&scene, 0, BECALM_WHY_OK);
+        for (unsigned i = flood == HURRIED ? 73 : 1; i < 101; i++) {
+            check_next(&scene, i, BECALM_WHY_OK);
+        }
     }
 }
 
@@ -1542,6 +1603,8 @@ BECALM_TESTS(cmocka_unit_test(test_gate__an_empty_queue_serves_nobody),
              cmocka_unit_test(test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_for_longer),
              cmocka_unit_test(test_gate__where_no_timeout_is_written_all_calls_of_a_gate_wait_for_longer),
              cmocka_unit_test(test_gate__where_no_timeout_is_written_codel_waits_for_longer),
+             cmocka_unit_test(test_gate__where_no_timeout_is_written_codel_still_bounds_a_queue_that_stands),
+             cmocka_unit_test(test_gate__codel_judges_a_call_by_its_own_interval),
              cmocka_unit_test(test_gate__nobody_else_waits_for_longer),
              cmocka_unit_test(test_gate__a_callers_line_of_pages_is_not_dropped_by_codel),
              cmocka_unit_test(test_gate__a_caller_is_patient_again_a_minute_after_the_last_cut),

@@ -41,6 +41,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->slow_at = BECALM_NEVER;
     call->retry_after = BECALM_NEVER;
     call->permit.held = false;
+    call->permit.overdue = false;
     call->spend.held = false;
     call->service_spend.held = false;
     call->ticket.queue = NULL;
@@ -153,6 +154,25 @@ BECALM__OUTLINE static void permit_end(struct step *s)
     becalm__call_report(s, &call->permit);
 }
 
+/* The breaker was told that the call timed out. If it has succeeded since, by whichever attempt, the service answers.
+ */
+BECALM__COLD static void permit_end_late(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (becalm__permit_verdict(call->last, call->unasked) == BECALM_VERDICT_OK) {
+        becalm__permit_late(s, &call->permit, call->flown);
+    }
+}
+
+static inline void permit_settle(struct step *s)
+{
+    if (s->call->permit.held) {
+        permit_end(s);
+    } else if (s->call->permit.overdue) {
+        permit_end_late(s);
+    }
+}
+
 static inline void budgets_end(const struct becalm_call *call)
 {
     if (call->target->budget != NULL) {
@@ -214,9 +234,7 @@ static BECALM__INLINE void finish(struct step *s, enum becalm_reason why)
     if (call->record.attempts == 0 || call->retries > 0) { /* else the one attempt was sent, and nothing since waits */
         unsent_give(s);
     }
-    if (call->permit.held) {
-        permit_end(s);
-    }
+    permit_settle(s);
     if (call->begun) {
         budgets_end(call);
     }
@@ -264,9 +282,7 @@ static BECALM__INLINE void answer_begin(struct step *s, uint32_t slot, enum beca
 static BECALM__INLINE void answer_pass(struct step *s, uint32_t slot, enum becalm_reason verdict)
 {
     answer_begin(s, slot, verdict);
-    if (s->call->permit.held) {
-        permit_end(s); /* at the head: a success whose body takes minutes must count now, and must not hold a probe */
-    }
+    permit_settle(s); /* at the head: a success whose body takes minutes must count now, and must not hold a probe */
 }
 
 static enum becalm_reason reason_of_answer(enum becalm_outcome_kind kind)
@@ -366,9 +382,7 @@ BECALM__COLD static void timer_answered(struct step *s)
     }
     const struct becalm_outcome well = call->slot[slot].outcome;
     becalm__attempt_judge_late(s, slot, &well);
-    if (call->permit.held) {
-        permit_end(s);
-    }
+    permit_settle(s);
 }
 
 /* FLYING: the end of an attempt whose head the driver did not report: a whole answer, or none. Returns why the call

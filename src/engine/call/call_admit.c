@@ -262,6 +262,18 @@ static BECALM__INLINE void first_send(struct step *s)
     becalm__attempt_send_first(s);
 }
 
+/* Until when the call can wait in line at most. A streamed request has the policy's deadline only from its last byte
+ * on; but where no timeout is written, a call waits at a gate for a part of the deadline, and a streamed one as any
+ * other. */
+static becalm_ns line_until(const struct step *s)
+{
+    const struct becalm_call *call = s->call;
+    const struct becalm_policy *policy = call->policy;
+    bool bounded =
+        call->request.streams && is_unwritten(call) && !policy->gate.caller && policy->gate.max_wait < policy->deadline;
+    return bounded ? becalm_deadline_at(s->now, policy->deadline, call->deadline_at) : call->deadline_at;
+}
+
 static bool line_up(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -275,7 +287,7 @@ static bool line_up(struct step *s)
     ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
                        : call->policy->gate.caller ? timeout / 4
                                                    : timeout / 2;
-    ticket->expires_at = call->deadline_at;
+    ticket->expires_at = line_until(s);
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
 }
 

@@ -3,6 +3,7 @@
 #include <becalm/pick.h>
 
 #include "call_internal.h"
+#include "engine/breaker_internal.h"
 #include "engine/limit_internal.h"
 #include "engine/mark_internal.h"
 #include "engine/outlier_internal.h"
@@ -363,23 +364,29 @@ static bool was_too_soon(const struct becalm_call *call, const struct becalm_liv
     return live->overdue && live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
 }
 
-/* The breaker was told that this call timed out, and now it has succeeded: the service answers, late as it is. */
-static void late_tell_breaker(struct step *s, const struct becalm_live *live)
+BECALM__COLD void becalm__permit_late(struct step *s, struct becalm_permit *ended, becalm_ns took)
 {
     struct becalm_breaker *breaker = s->call->target->breaker;
-    const struct becalm_breaker_policy *policy = &s->call->policy->breaker;
-    struct becalm_permit permit;
-    if (live->overdue && breaker != NULL && becalm_breaker_closed(breaker) &&
-        becalm_breaker_admit(breaker, policy, s->at, &permit)) {
-        becalm_breaker_note(breaker, policy, s->at, &permit, BECALM_VERDICT_OK, 0);
+    uint64_t word = becalm__breaker_word(breaker);
+    enum becalm_breaker_state state = becalm__breaker_word_state(word);
+    ended->overdue = false; /* once */
+    if (state != BECALM_BREAKER_CLOSED && state != BECALM_BREAKER_METRICS_ONLY) {
+        return;
     }
+    /* Given by hand: another thread may open the breaker meanwhile, and this result must not take one of its probes. */
+    struct becalm_permit permit = {.from = state, .to = state};
+    (void)becalm__permit_give(&permit, word, BECALM_NEVER);
+    becalm_breaker_note(breaker, &s->call->policy->breaker, s->at, &permit, BECALM_VERDICT_OK, took);
+    becalm__call_report(s, &permit);
 }
 
 /* Limit and breaker were told that this attempt timed out, and now it has succeeded. A caller's limit hears of it only
  * where the timeout was too short. */
-BECALM__COLD static void late_tell(struct step *s, const struct becalm_live *live)
+BECALM__COLD static void late_tell(struct step *s, struct becalm_live *live)
 {
-    late_tell_breaker(s, live);
+    if (live->overdue && live->permit.overdue) {
+        becalm__permit_late(s, &live->permit, becalm_ns_since(s->now, live->sent_at));
+    }
     struct becalm_limit *limit = s->call->target->limit;
     if (limit != NULL && s->call->policy->limit.kind == BECALM_LIMIT_AIMD && was_too_soon(s->call, live)) {
         becalm__aimd_late(limit, &s->call->policy->limit, s->now, &live->slot);
@@ -414,6 +421,7 @@ BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
     live->overdue = true;
+    live->permit.overdue = live->permit.held && !live->probed;
     limit_tell(s, live, &late, becalm_outcome_traits(late.kind)->evidence);
     becalm__call_place_free(s, &live->slot);
     if (live->probed) {
@@ -425,6 +433,7 @@ BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
     if (call->permit.held && live->number == 0) {
         becalm_breaker_note(call->target->breaker, &call->policy->breaker, s->at, &call->permit,
                             becalm_outcome_traits(late.kind)->verdict, becalm_ns_since(s->now, live->sent_at));
+        call->permit.overdue = true;
         becalm__call_report(s, &call->permit);
     }
 }

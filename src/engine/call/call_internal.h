@@ -173,6 +173,10 @@ static inline becalm_ns becalm__call_timeout(const struct becalm_call *call)
 /* An attempt is overdue: tells limit and breaker, and leaves it in flight. */
 void becalm__attempt_overdue(struct step *, uint32_t slot);
 
+/* The breaker was told of a timeout under this permit, and now its call or attempt has succeeded. A closed breaker
+ * counts one more call, which succeeded. */
+void becalm__permit_late(struct step *, struct becalm_permit *ended, becalm_ns took);
+
 /* The driver has found out that a request is streamed. */
 void becalm__attempt_streams(struct becalm_call *, uint32_t slot);
 
