@@ -73,12 +73,12 @@ static void listener_pause(struct listener *listener, becalm_ns time)
 static void take_in_later(struct listener *listener)
 {
     switch (room_squeeze(listener->worker)) {
-    case ROOM_SQUEEZED:
+    case SQUEEZE_DONE:
         break; /* the level wakes us again */
-    case ROOM_SOON:
+    case SQUEEZE_SOON:
         listener_pause(listener, WAIT);
         break;
-    case ROOM_NOTHING:
+    case SQUEEZE_NOTHING:
         listener_pause(listener, PAUSE);
         break;
     }

@@ -280,11 +280,6 @@ static void room_leave(struct client *client)
     }
 }
 
-static void squeeze_for_host(struct worker *worker)
-{
-    (void)room_squeeze(worker);
-}
-
 /* The new connection may need a second descriptor, to a host. False: there is none to be had here. */
 static bool squeeze(struct worker *worker)
 {
@@ -321,21 +316,22 @@ static struct worker *richest(struct worker *worker)
     return found;
 }
 
-enum room_squeeze room_squeeze(struct worker *worker)
+enum worker_squeeze room_squeeze(struct worker *worker)
 {
     tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
     if (greeting_give_up(worker, GREETING)) {
-        return ROOM_SQUEEZED;
+        return SQUEEZE_DONE;
     }
     publish_top(worker);
     struct worker *from = richest(worker);
     if (from == worker && squeeze(worker)) {
-        return ROOM_SQUEEZED;
+        return SQUEEZE_DONE;
     }
+    from = from == worker ? richest(worker) : from; /* now another one, or none */
     if (from != NULL && from != worker) {
         worker_order(from, WORKER_SQUEEZE);
     }
-    return from == NULL ? ROOM_NOTHING : ROOM_SOON;
+    return from == NULL ? SQUEEZE_NOTHING : SQUEEZE_SOON;
 }
 
 void room_trim(struct worker *worker)
@@ -356,7 +352,7 @@ bool room_make(struct worker *worker)
 {
     static const struct client_places places = {.enter = room_enter, .late = room_late, .leave = room_leave};
     worker->places = &places;
-    worker->squeeze = squeeze_for_host;
+    worker->squeeze = room_squeeze;
     worker->room = calloc(1, sizeof *worker->room);
     return worker->room != NULL;
 }

@@ -5,7 +5,12 @@
 
 #include "check.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define MS BECALM_MS
 
@@ -545,6 +550,61 @@ static void test_exchange__two_endpoints_of_one_gate_are_served_in_turn(void **s
                      "[ 60ms] client 6 hears 200 and 5 bytes\n");
 }
 
+/* From now on this process opens nothing more. Returns the bound of before. */
+static struct rlimit no_more_descriptors(void)
+{
+    struct rlimit before;
+    check_true(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    int next = fcntl(STDIN_FILENO, F_DUPFD, 0);
+    check_true(next >= 0);
+    close(next);
+    check_true(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next, before.rlim_max}) == 0);
+    return before;
+}
+
+#define CALLS 20u
+
+/* All ask at the same moment, so none is idle and could be closed for the others. */
+static void all_ask(struct lab *lab)
+{
+    for (uint32_t i = 0; i < CALLS; i++) {
+        check_true(send(lab->end[i].fd, GET, strlen(GET), MSG_NOSIGNAL) == (ssize_t)strlen(GET));
+    }
+    lab_settle(lab);
+}
+
+static uint32_t count_of(const char *text, const char *part)
+{
+    uint32_t count = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+        count++;
+    }
+    return count;
+}
+
+static void test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, ONE));
+    for (uint32_t i = 0; i < CALLS; i++) {
+        lab_client(&lab);
+    }
+    struct rlimit before = no_more_descriptors();
+    all_ask(&lab);
+    lab_pass(&lab, MS);
+    check_eq_u64(count_of(lab.trace, "hears 503"), CALLS);
+    lab_pass(&lab, 10 * MS);
+    all_ask(&lab);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] client"), CALLS); /* it is known: none waits at all */
+    check_eq_u64(count_of(lab.trace, "hears 503"), 2 * CALLS);
+    setrlimit(RLIMIT_NOFILE, &before);
+    lab_client_says(&lab, 1, GET);
+    lab_host_says(&lab, 1, HELLO);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] client 1 hears 200 and 5 bytes"), 1);
+    lab_close(&lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
              cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
              cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
@@ -568,4 +628,5 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
              cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
              cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had),
              cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#define BARREN (100 * BECALM_MS) /* before clients are asked for a descriptor again */
+
 void upstream_line_up(struct upstream_host *host, struct host_stream *stream)
 {
     stream->calls->waits(stream);
@@ -117,13 +119,21 @@ void upstream_serve_line(struct task *task)
     upstream_host_free_if_unused(host);
 }
 
+void upstream_barren(struct upstream_host *host)
+{
+    host->squeezes = 0;
+    host->barren_until = becalm_ns_after(loop_of(host)->now, BARREN);
+}
+
 void upstream_busy_fires(struct timer *timer)
 {
     struct upstream_host *host = CONTAINER_OF(timer, struct upstream_host, busy);
     host->users++; /* stay until the end of this */
     if (host->lacks_descriptor) {
         host->lacks_descriptor = false;
-        host->worker->squeeze(host->worker);
+        if (host->worker->squeeze(host->worker) == SQUEEZE_NOTHING) {
+            upstream_barren(host);
+        }
     }
     serve_later(host);
     host->users--;
