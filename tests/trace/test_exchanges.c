@@ -4,6 +4,7 @@
 #include "exchange_lab.h"
 
 #include "check.h"
+#include "proxy/worker.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -605,6 +606,33 @@ static void test_exchange__calls_are_refused_together_when_no_descriptor_is_to_b
     lab_close(&lab);
 }
 
+static uint32_t squeezes;
+
+static enum worker_squeeze another_gives_up_soon(struct worker *worker)
+{
+    (void)worker;
+    squeezes++;
+    return SQUEEZE_SOON;
+}
+
+static void test_exchange__a_descriptor_of_another_worker_is_asked_for_once(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, ONE));
+    lab_client(&lab);
+    lab.worker->squeeze = another_gives_up_soon;
+    squeezes = 0;
+    struct rlimit before = no_more_descriptors();
+    lab_client_says(&lab, 1, GET);
+    lab_pass(&lab, 2 * MS);
+    setrlimit(RLIMIT_NOFILE, &before); /* it has given up one */
+    lab_pass(&lab, 20 * MS);
+    check_eq_u64(squeezes, 1);
+    check_eq_u64(count_of(lab.trace, "host a1 hears GET /a"), 1);
+    lab_close(&lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
              cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
              cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
@@ -628,5 +656,6 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
              cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
              cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__a_descriptor_of_another_worker_is_asked_for_once),
              cmocka_unit_test(test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had),
              cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))
