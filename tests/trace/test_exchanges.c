@@ -4,9 +4,11 @@
 #include "exchange_lab.h"
 
 #include "check.h"
-#include "proxy/worker.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/listener.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -633,6 +635,46 @@ static void test_exchange__a_descriptor_of_another_worker_is_asked_for_once(void
     lab_close(&lab);
 }
 
+#define TWO_WORKERS "workers: 2\nlisten: ['127.0.0.1:0']\n" ONE
+
+/* The second worker has a client in its backlog and no descriptor for it, and the first one is gone. */
+static void test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    check_true(lab_open(&lab, TWO_WORKERS));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct listener *listener = lab.gateway->worker[1].listeners;
+    check_true(getsockname(listener->source.fd, (struct sockaddr *)&address, &length) == 0);
+    check_true(connect(fd, (struct sockaddr *)&address, length) == 0);
+    struct rlimit before = no_more_descriptors();
+    lab_close(&lab);
+    setrlimit(RLIMIT_NOFILE, &before);
+    close(fd);
+}
+
+/* Whichever part of it is the first that gets none. */
+static void test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct rlimit before = no_more_descriptors();
+    struct rlimit now;
+    check_true(getrlimit(RLIMIT_NOFILE, &now) == 0);
+    check_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+    bool opened = false;
+    for (uint32_t more = 0; more < 100 && !opened; more++) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){now.rlim_cur + more, before.rlim_max});
+        opened = lab_open(&lab, TWO_WORKERS);
+        check_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    check_true(opened);
+    lab_close(&lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
              cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
              cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
@@ -656,6 +698,8 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
              cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
              cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait),
+             cmocka_unit_test(test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others),
              cmocka_unit_test(test_exchange__a_descriptor_of_another_worker_is_asked_for_once),
              cmocka_unit_test(test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had),
              cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))
