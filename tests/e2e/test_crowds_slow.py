@@ -168,6 +168,7 @@ def test_an_idle_connection_that_is_closed_for_another_is_told(pair):
         assert one.ask().status == 200
         assert gateway.ask(source=OTHER).status == 200
         assert one.at_end() and one.goaways == [(0, 1)]
+    gateway.expect_metric(1, "becalm_h2_goaway_total", why="goaway")
 
 
 def status(client, stream):

@@ -277,6 +277,7 @@ enum client_pace client_h2_pace(const struct client *client)
 void client_h2_displace(struct client *client)
 {
     h2_terminate(client->h2->session, H2_NO_ERROR);
+    gateway_count_h2_end(client->worker->gateway, h2_ended(client->h2->session));
     if (write_out(client->h2)) { /* false: it is closed already */
         client_close(client);
     }
