@@ -72,6 +72,9 @@ static void listener_pause(struct listener *listener, becalm_ns time)
 /* There are descriptors to be had, or not. */
 static void take_in_later(struct listener *listener)
 {
+    if (listener->worker->closing) {
+        return; /* there is no later, so nobody is closed for it */
+    }
     switch (room_squeeze(listener->worker)) {
     case SQUEEZE_DONE:
         break; /* the level wakes us again */
@@ -121,12 +124,18 @@ static void pause_over(struct timer *timer)
     }
 }
 
-static void listener_close(struct listener *listener)
+static void listener_free(struct listener *listener)
 {
-    take_in(listener, LISTEN_BACKLOG);
     timer_disarm(&listener->pause);
     free(listener->text);
     loop_bury(&listener->worker->loop, &listener->source);
+}
+
+/* Clients that are in its backlog are still served. */
+static void listener_close(struct listener *listener)
+{
+    take_in(listener, LISTEN_BACKLOG);
+    listener_free(listener);
 }
 
 static void listener_make(struct worker *worker, const char *text, int fd)
@@ -189,5 +198,14 @@ void listeners_close(struct worker *worker)
         struct listener *listener = worker->listeners;
         worker->listeners = listener->next;
         listener_close(listener);
+    }
+}
+
+void listeners_free(struct worker *worker)
+{
+    while (worker->listeners != NULL) {
+        struct listener *listener = worker->listeners;
+        worker->listeners = listener->next;
+        listener_free(listener);
     }
 }
