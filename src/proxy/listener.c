@@ -95,6 +95,7 @@ static void take_in(struct listener *listener, int most)
         int fd = accept_next(listener, &peer);
         if (fd >= 0 && listener->proxy_header) {
             greeting_begin(worker, fd, &peer, &(struct greeting_plan){greeted, listener->door.number});
+            room_greets(worker);
         } else if (fd >= 0) {
             client_accept(worker, fd, &peer, &listener->door);
         } else if (errno == EMFILE || errno == ENFILE) {

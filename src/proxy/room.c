@@ -24,7 +24,7 @@ struct room {
     uint32_t turned_away;          /* connections without a place that are being told so */
     becalm_ns told_at;             /* the latest line in the log */
     BECALM_ATOMIC(uint64_t) asked; /* bit n: worker n has not looked yet */
-    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), which other workers read */
+    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), or 1 with greetings alone; other workers read it */
     BECALM_ATOMIC(uint64_t) barren_until; /* until then the worker knows of no connection that it could close */
 };
 
@@ -223,9 +223,15 @@ static void room_late(struct client *client)
 static void publish_top(struct worker *worker)
 {
     uint32_t top = crowd_top(&worker->crowd);
+    top = top == 0 && worker->greeting_count > 0 ? 1 : top;
     if (top != atomic_load_explicit(&worker->room->top, memory_order_relaxed)) {
         atomic_store_explicit(&worker->room->top, top, memory_order_relaxed);
     }
+}
+
+void room_greets(struct worker *worker)
+{
+    publish_top(worker);
 }
 
 static bool tally(struct client *client)
@@ -280,11 +286,15 @@ static void room_leave(struct client *client)
     }
 }
 
-/* The new connection may need a second descriptor, to a host. False: there is none to be had here. */
+/* A connection that has not even sent its PROXY protocol header goes first. Else two: the new connection may need a
+ * second descriptor, to a host. False: there is none to be had here. */
 static bool squeeze(struct worker *worker)
 {
-    bool one = displace_for(worker, 1);
-    bool any = displace_for(worker, 1) || one;
+    bool any = greeting_give_up(worker, GREETING);
+    if (!any) {
+        bool one = displace_for(worker, 1);
+        any = displace_for(worker, 1) || one;
+    }
     publish_top(worker);
     if (!any) { /* relaxed: a guess, for all workers */
         atomic_store_explicit(&worker->room->barren_until, becalm_ns_after(worker->loop.now, BARREN),
@@ -319,7 +329,7 @@ static struct worker *richest(struct worker *worker)
 enum worker_squeeze room_squeeze(struct worker *worker)
 {
     tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
-    if (greeting_give_up(worker, GREETING)) {
+    if (greeting_give_up(worker, GREETING)) { /* also if another worker has more clients */
         return SQUEEZE_DONE;
     }
     publish_top(worker);

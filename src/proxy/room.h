@@ -27,6 +27,8 @@ void room_answered(struct worker *);
  * places were taken, of the worker that has the client with the most. Call it when no connection's function is on the
  * stack. */
 enum worker_squeeze room_squeeze(struct worker *);
+/* Connections that have not sent their PROXY protocol header yet have come to the worker: they can be given up, too. */
+void room_greets(struct worker *);
 /* Another worker has asked for it. */
 void room_squeeze_here(struct worker *);
 

@@ -637,18 +637,52 @@ static void test_exchange__a_descriptor_of_another_worker_is_asked_for_once(void
 
 #define TWO_WORKERS "workers: 2\nlisten: ['127.0.0.1:0']\n" ONE
 
+/* Each worker has a port of its own. */
+static int connect_to(const struct worker *worker)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    check_true(getsockname(worker->listeners->source.fd, (struct sockaddr *)&address, &length) == 0);
+    check_true(connect(fd, (struct sockaddr *)&address, length) == 0);
+    return fd;
+}
+
+#define TWO_BALANCED "workers: 2\nlisten: [{address: '127.0.0.1:0', proxyProtocol: true}]\n" ONE
+
+/* The second worker has nothing but a connection that says nothing. */
+static void test_exchange__a_connection_without_its_proxy_header_goes_for_a_call_of_another_worker(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, TWO_BALANCED));
+    struct worker *other = &lab.gateway->worker[1];
+    int silent = connect_to(other);
+    loop_turn(&other->loop, false);
+    check_eq_u64(other->greeting_count, 1);
+    other->loop.stands = true;
+    other->loop.now += BECALM_S;
+    lab_client(&lab);
+    struct rlimit before = no_more_descriptors();
+    lab_client_says(&lab, 1, GET);
+    lab_pass(&lab, MS);
+    loop_turn(&other->loop, false);
+    check_eq_u64(other->greeting_count, 0);
+    lab_pass(&lab, 10 * MS);
+    setrlimit(RLIMIT_NOFILE, &before); /* for the host's end of the connection */
+    lab_settle(&lab);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] host a1 hears GET /a"), 1);
+    lab_close(&lab);
+    close(silent);
+}
+
 /* The second worker has a client in its backlog and no descriptor for it, and the first one is gone. */
 static void test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait(void **state)
 {
     (void)state;
     struct lab lab;
-    struct sockaddr_in address;
-    socklen_t length = sizeof address;
     check_true(lab_open(&lab, TWO_WORKERS));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct listener *listener = lab.gateway->worker[1].listeners;
-    check_true(getsockname(listener->source.fd, (struct sockaddr *)&address, &length) == 0);
-    check_true(connect(fd, (struct sockaddr *)&address, length) == 0);
+    int fd = connect_to(&lab.gateway->worker[1]);
     struct rlimit before = no_more_descriptors();
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, before.rlim_max}); /* also when some are closed */
     lab_close(&lab);
@@ -699,6 +733,7 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
              cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
              cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__a_connection_without_its_proxy_header_goes_for_a_call_of_another_worker),
              cmocka_unit_test(test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait),
              cmocka_unit_test(test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others),
              cmocka_unit_test(test_exchange__a_descriptor_of_another_worker_is_asked_for_once),
