@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define TRIES    8u              /* connections given up for a new one, when others take the place of the first */
 #define TRIM_MAX 4096u           /* connections given up in one go */
@@ -44,13 +45,26 @@ static bool place_take(struct client *client)
     return client->placed;
 }
 
+static struct log_pair places_of(const struct worker *worker)
+{
+    return (struct log_pair){
+        .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
+}
+
+static struct log_pair files_allowed(const struct worker *worker)
+{
+    (void)worker;
+    struct rlimit files = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    return (struct log_pair){.key = "openFiles", .type = LOG_NUMBER, .number = files.rlim_cur};
+}
+
 /* A full gateway is worth a line, but not one for each connection. */
-static void tell(struct worker *worker, const char *message)
+static void tell(struct worker *worker, const char *message, struct log_pair (*about)(const struct worker *))
 {
     struct room *room = worker->room;
-    struct log_pair pair = {
-        .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
     if (room->told_at == 0 || becalm_ns_since(worker->loop.now, room->told_at) >= TOLD) {
+        struct log_pair pair = about(worker);
         room->told_at = worker->loop.now;
         log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, message, &pair, 1);
     }
@@ -62,7 +76,7 @@ static void displace(struct crowd_member *member, enum metrics_bound bound)
     struct worker *worker = client->worker;
     gateway_count_bound(worker->gateway, bound);
     if (bound == METRICS_CONNECTIONS_DISPLACED) {
-        tell(worker, "all connections are taken: idle ones are closed for new ones");
+        tell(worker, "all connections are taken: idle ones are closed for new ones", places_of);
     }
     client_displace(client, "connections", "another client needs the connection");
 }
@@ -112,7 +126,7 @@ static void settle(struct client *client)
     if (place_make(client)) {
         client_admit(client);
     } else {
-        tell(client->worker, "all connections are taken, and none is idle: new ones get 503");
+        tell(client->worker, "all connections are taken, and none is idle: new ones get 503", places_of);
         turn_away(client, METRICS_CONNECTIONS_REFUSED, "connections", "too many connections");
     }
 }
@@ -328,7 +342,8 @@ static struct worker *richest(struct worker *worker)
 
 enum worker_squeeze room_squeeze(struct worker *worker)
 {
-    tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
+    tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files",
+         files_allowed);
     if (greeting_give_up(worker, GREETING)) { /* also if another worker has more clients */
         return SQUEEZE_DONE;
     }
