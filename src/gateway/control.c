@@ -396,6 +396,13 @@ static bool control_health(struct control *control, const char *service, const u
     return health_read(control->place.health, service, host, told);
 }
 
+static void close_if_open(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 struct control *control_make(struct gateway *gateway)
 {
     struct control *control = calloc(1, sizeof *control);
@@ -410,6 +417,8 @@ struct control *control_make(struct gateway *gateway)
     control->end_fd = eventfd(0, EFD_CLOEXEC);
     control->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (control->end_fd < 0 || control->reload_fd < 0 || loop_init(&control->loop, woken) != 0) {
+        close_if_open(control->end_fd);
+        close_if_open(control->reload_fd);
         free(control);
         return NULL;
     }

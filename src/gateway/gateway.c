@@ -155,6 +155,9 @@ static int workers_make(struct gateway *gateway)
         gateway->worker_count = 0;
         return BECALM_ENOMEM;
     }
+    for (uint32_t i = 0; i < count; i++) { /* one that fails leaves nothing of those behind it to be closed */
+        gateway->worker[i].loop.epoll_fd = gateway->worker[i].loop.wake.fd = -1;
+    }
     for (uint32_t i = 0; i < count; i++) {
         int rc = worker_init(&gateway->worker[i], gateway, i, log_source_of(gateway->log, i));
         if (rc != 0) {

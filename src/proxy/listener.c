@@ -72,13 +72,16 @@ static void listener_pause(struct listener *listener, becalm_ns time)
 /* There are descriptors to be had, or not. */
 static void take_in_later(struct listener *listener)
 {
+    if (listener->worker->closing) {
+        return; /* there is no later, so nobody is closed for it */
+    }
     switch (room_squeeze(listener->worker)) {
-    case ROOM_SQUEEZED:
+    case SQUEEZE_DONE:
         break; /* the level wakes us again */
-    case ROOM_SOON:
+    case SQUEEZE_SOON:
         listener_pause(listener, WAIT);
         break;
-    case ROOM_NOTHING:
+    case SQUEEZE_NOTHING:
         listener_pause(listener, PAUSE);
         break;
     }
@@ -92,6 +95,7 @@ static void take_in(struct listener *listener, int most)
         int fd = accept_next(listener, &peer);
         if (fd >= 0 && listener->proxy_header) {
             greeting_begin(worker, fd, &peer, &(struct greeting_plan){greeted, listener->door.number});
+            room_greets(worker);
         } else if (fd >= 0) {
             client_accept(worker, fd, &peer, &listener->door);
         } else if (errno == EMFILE || errno == ENFILE) {
@@ -121,12 +125,18 @@ static void pause_over(struct timer *timer)
     }
 }
 
-static void listener_close(struct listener *listener)
+static void listener_free(struct listener *listener)
 {
-    take_in(listener, LISTEN_BACKLOG);
     timer_disarm(&listener->pause);
     free(listener->text);
     loop_bury(&listener->worker->loop, &listener->source);
+}
+
+/* Clients that are in its backlog are still served. */
+static void listener_close(struct listener *listener)
+{
+    take_in(listener, LISTEN_BACKLOG);
+    listener_free(listener);
 }
 
 static void listener_make(struct worker *worker, const char *text, int fd)
@@ -189,5 +199,14 @@ void listeners_close(struct worker *worker)
         struct listener *listener = worker->listeners;
         worker->listeners = listener->next;
         listener_close(listener);
+    }
+}
+
+void listeners_free(struct worker *worker)
+{
+    while (worker->listeners != NULL) {
+        struct listener *listener = worker->listeners;
+        worker->listeners = listener->next;
+        listener_free(listener);
     }
 }

@@ -20,5 +20,7 @@ struct listener {
 void listeners_update(struct worker *);
 /* Accepts the connections that wait already, then closes. */
 void listeners_close(struct worker *);
+/* Closes at once, when the worker is freed: other workers may be gone, or were never made. */
+void listeners_free(struct worker *);
 
 #endif

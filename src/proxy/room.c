@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define TRIES    8u              /* connections given up for a new one, when others take the place of the first */
 #define TRIM_MAX 4096u           /* connections given up in one go */
@@ -24,7 +25,7 @@ struct room {
     uint32_t turned_away;          /* connections without a place that are being told so */
     becalm_ns told_at;             /* the latest line in the log */
     BECALM_ATOMIC(uint64_t) asked; /* bit n: worker n has not looked yet */
-    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), which other workers read */
+    BECALM_ATOMIC(uint32_t) top;   /* crowd_top(), or 1 with greetings alone; other workers read it */
     BECALM_ATOMIC(uint64_t) barren_until; /* until then the worker knows of no connection that it could close */
 };
 
@@ -44,13 +45,26 @@ static bool place_take(struct client *client)
     return client->placed;
 }
 
+static struct log_pair places_of(const struct worker *worker)
+{
+    return (struct log_pair){
+        .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
+}
+
+static struct log_pair files_allowed(const struct worker *worker)
+{
+    (void)worker;
+    struct rlimit files = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    return (struct log_pair){.key = "openFiles", .type = LOG_NUMBER, .number = files.rlim_cur};
+}
+
 /* A full gateway is worth a line, but not one for each connection. */
-static void tell(struct worker *worker, const char *message)
+static void tell(struct worker *worker, const char *message, struct log_pair (*about)(const struct worker *))
 {
     struct room *room = worker->room;
-    struct log_pair pair = {
-        .key = "maxConnections", .type = LOG_NUMBER, .number = settings_of(worker)->max_connections};
     if (room->told_at == 0 || becalm_ns_since(worker->loop.now, room->told_at) >= TOLD) {
+        struct log_pair pair = about(worker);
         room->told_at = worker->loop.now;
         log_line(worker->log, BECALM_LOG_WARN, worker->loop.wall, message, &pair, 1);
     }
@@ -62,7 +76,7 @@ static void displace(struct crowd_member *member, enum metrics_bound bound)
     struct worker *worker = client->worker;
     gateway_count_bound(worker->gateway, bound);
     if (bound == METRICS_CONNECTIONS_DISPLACED) {
-        tell(worker, "all connections are taken: idle ones are closed for new ones");
+        tell(worker, "all connections are taken: idle ones are closed for new ones", places_of);
     }
     client_displace(client, "connections", "another client needs the connection");
 }
@@ -112,7 +126,7 @@ static void settle(struct client *client)
     if (place_make(client)) {
         client_admit(client);
     } else {
-        tell(client->worker, "all connections are taken, and none is idle: new ones get 503");
+        tell(client->worker, "all connections are taken, and none is idle: new ones get 503", places_of);
         turn_away(client, METRICS_CONNECTIONS_REFUSED, "connections", "too many connections");
     }
 }
@@ -223,9 +237,15 @@ static void room_late(struct client *client)
 static void publish_top(struct worker *worker)
 {
     uint32_t top = crowd_top(&worker->crowd);
+    top = top == 0 && worker->greeting_count > 0 ? 1 : top;
     if (top != atomic_load_explicit(&worker->room->top, memory_order_relaxed)) {
         atomic_store_explicit(&worker->room->top, top, memory_order_relaxed);
     }
+}
+
+void room_greets(struct worker *worker)
+{
+    publish_top(worker);
 }
 
 static bool tally(struct client *client)
@@ -280,16 +300,15 @@ static void room_leave(struct client *client)
     }
 }
 
-static void squeeze_for_host(struct worker *worker)
-{
-    (void)room_squeeze(worker);
-}
-
-/* The new connection may need a second descriptor, to a host. False: there is none to be had here. */
+/* A connection that has not even sent its PROXY protocol header goes first. Else two: the new connection may need a
+ * second descriptor, to a host. False: there is none to be had here. */
 static bool squeeze(struct worker *worker)
 {
-    bool one = displace_for(worker, 1);
-    bool any = displace_for(worker, 1) || one;
+    bool any = greeting_give_up(worker, GREETING);
+    if (!any) {
+        bool one = displace_for(worker, 1);
+        any = displace_for(worker, 1) || one;
+    }
     publish_top(worker);
     if (!any) { /* relaxed: a guess, for all workers */
         atomic_store_explicit(&worker->room->barren_until, becalm_ns_after(worker->loop.now, BARREN),
@@ -321,21 +340,23 @@ static struct worker *richest(struct worker *worker)
     return found;
 }
 
-enum room_squeeze room_squeeze(struct worker *worker)
+enum worker_squeeze room_squeeze(struct worker *worker)
 {
-    tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files");
-    if (greeting_give_up(worker, GREETING)) {
-        return ROOM_SQUEEZED;
+    tell(worker, "no descriptor is left: idle connections are closed for new ones; allow more open files",
+         files_allowed);
+    if (greeting_give_up(worker, GREETING)) { /* also if another worker has more clients */
+        return SQUEEZE_DONE;
     }
     publish_top(worker);
     struct worker *from = richest(worker);
     if (from == worker && squeeze(worker)) {
-        return ROOM_SQUEEZED;
+        return SQUEEZE_DONE;
     }
+    from = from == worker ? richest(worker) : from; /* now another one, or none */
     if (from != NULL && from != worker) {
         worker_order(from, WORKER_SQUEEZE);
     }
-    return from == NULL ? ROOM_NOTHING : ROOM_SOON;
+    return from == NULL ? SQUEEZE_NOTHING : SQUEEZE_SOON;
 }
 
 void room_trim(struct worker *worker)
@@ -356,7 +377,7 @@ bool room_make(struct worker *worker)
 {
     static const struct client_places places = {.enter = room_enter, .late = room_late, .leave = room_leave};
     worker->places = &places;
-    worker->squeeze = squeeze_for_host;
+    worker->squeeze = room_squeeze;
     worker->room = calloc(1, sizeof *worker->room);
     return worker->room != NULL;
 }

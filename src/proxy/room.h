@@ -8,12 +8,12 @@
  * waits unread for their reply. A connection that gets no place is answered with 503; at most ROOM_TURNED_AWAY
  * connections that were refused are open, so that refusals need a bounded number of descriptors as well. */
 
+#include "worker.h"
+
 #include <stdbool.h>
 
 #define ROOM_WAITING     64u  /* of one worker, at once */
 #define ROOM_TURNED_AWAY 256u /* of one worker; more are closed without an answer */
-
-struct worker;
 
 /* Sets up the worker's room, and its `places`. False: no memory. */
 bool room_make(struct worker *);
@@ -26,12 +26,9 @@ void room_answered(struct worker *);
 /* No descriptor is left for a new connection, of a client or to a host: closes connections that it would close if all
  * places were taken, of the worker that has the client with the most. Call it when no connection's function is on the
  * stack. */
-enum room_squeeze {
-    ROOM_SQUEEZED, /* there is a descriptor now */
-    ROOM_SOON,     /* another worker may close some: look again */
-    ROOM_NOTHING   /* no worker has a connection to close */
-};
-enum room_squeeze room_squeeze(struct worker *);
+enum worker_squeeze room_squeeze(struct worker *);
+/* Connections that have not sent their PROXY protocol header yet have come to the worker: they can be given up, too. */
+void room_greets(struct worker *);
 /* Another worker has asked for it. */
 void room_squeeze_here(struct worker *);
 

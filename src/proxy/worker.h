@@ -70,6 +70,13 @@ enum worker_order {
 
 #define WORKER_PASSED 64u /* the most hosts that no service names and whose connections are kept */
 
+/* No descriptor is left, and a connection that could be given up is looked for. */
+enum worker_squeeze {
+    SQUEEZE_DONE,   /* there is a descriptor now */
+    SQUEEZE_SOON,   /* another worker may close some connections: look again */
+    SQUEEZE_NOTHING /* no worker has a connection to close */
+};
+
 /* A cache of header lines for HTTP/1 hosts: Via, the attempt's number and the time left, as written for the last first
  * attempt with the same whole milliseconds, which are the same for most calls of a service. */
 #define WORKER_TOLD 8u /* a power of two */
@@ -108,10 +115,10 @@ struct worker {
     uint32_t greeting_count;
     struct crowd crowd;
     struct room *room;
-    const struct client_places *places; /* gives clients their places: room.h */
-    void (*squeeze)(struct worker *);   /* no descriptor is left for a connection to a host: room_squeeze() */
-    struct task shrink;                 /* cuts connections with the largest buffers: see shrink.h */
-    BECALM_ATOMIC(uint64_t) largest;    /* roughly the bytes of its largest connection, for the other workers */
+    const struct client_places *places;              /* gives clients their places: room.h */
+    enum worker_squeeze (*squeeze)(struct worker *); /* for a connection to a host: room_squeeze() */
+    struct task shrink;                              /* cuts connections with the largest buffers: see shrink.h */
+    BECALM_ATOMIC(uint64_t) largest; /* roughly the bytes of its largest connection, for the other workers */
     becalm_ns shrink_told_at;
     uint32_t head_room; /* maxHeaderBytes */
     BECALM_ATOMIC(uint32_t) exchange_count;

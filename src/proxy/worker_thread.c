@@ -170,7 +170,7 @@ void worker_join(struct worker *worker)
 
 void worker_free(struct worker *worker)
 {
-    listeners_close(worker);
+    listeners_free(worker);
     greetings_close(worker);
     while (worker->clients != NULL) {
         client_close(worker->clients);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -121,11 +122,12 @@ bool wire_taken(const struct wire *wire, uint32_t *bytes)
 {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
-    if (getsockopt(wire->source.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+    if (getsockopt(wire->source.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+        length < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) {
         return false;
     }
     *bytes = (uint32_t)info.tcpi_bytes_acked;
-    return true;
+    return info.tcpi_bytes_acked != 0; /* kernels that do not count leave it so */
 }
 
 enum wire_sight wire_peek(struct wire *wire)

@@ -102,7 +102,8 @@ enum wire_sight {
 };
 enum wire_sight wire_peek(struct wire *);
 
-/* How many bytes the peer's kernel has taken since the beginning, modulo 2^32. False: this is no TCP. */
+/* How many bytes the peer's kernel has taken since the beginning, modulo 2^32. False: this is no TCP, or
+ * the kernel does not count them. */
 bool wire_taken(const struct wire *, uint32_t *bytes);
 
 /* Ends our side of the connection: FIN, with TLS after close_notify. */

@@ -84,7 +84,7 @@ def test_idle_connections_make_room_for_others_where_descriptors_are_fewer_than_
     with crowd(gateway, 150, first=KINDS[kind]) as wires:
         assert [gateway.ask(source=OTHER).status for _ in range(20)] == [200] * 20
         assert gone(wires) >= 50, "those that there are no descriptors for went, and some more"
-    gateway.told("no descriptor is left")
+    assert "openFiles=100" in gateway.told("no descriptor is left")[0]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

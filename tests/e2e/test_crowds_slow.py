@@ -141,12 +141,34 @@ def test_slow_lines_are_left_alone(pair):
         assert up.answer(1).status == 200
 
 
+def test_a_pause_between_two_answers_makes_no_slow_reader(pair):
+    """It is examined while its first answer waits for its window, and again a while later in the first moments of its second."""
+    gateway, host = pair("maxConnections: 1", protocols="[h2, h1]")
+    host.on("/little", Reply(body=b"x" * 1000))
+    host.on("/large", Reply(body=LARGE))
+    with Slow(gateway) as one:
+        one.shut.add(one.begin(path="/little"))
+        one.until(lambda: one.answers[1].body)
+        assert gateway.ask(source=OTHER).status == 503
+        one.connection.increment_flow_control_window(1000, 1)
+        one.flush()
+        assert one.answer(1).body == b"x" * 1000
+        time.sleep(6.5)
+        one.shut.add(one.begin(path="/large"))
+        one.until(lambda: one.answers[3].body)
+        assert gateway.ask(source=OTHER).status == 503
+        one.connection.increment_flow_control_window(1000, 3)
+        one.flush()
+        one.until(lambda: len(one.answers[3].body) == 1100)
+
+
 def test_an_idle_connection_that_is_closed_for_another_is_told(pair):
     gateway, host = pair("maxConnections: 1", protocols="[h2, h1]")
     with Http2(gateway.port) as one:
         assert one.ask().status == 200
         assert gateway.ask(source=OTHER).status == 200
         assert one.at_end() and one.goaways == [(0, 1)]
+    gateway.expect_metric(1, "becalm_h2_goaway_total", why="goaway")
 
 
 def status(client, stream):

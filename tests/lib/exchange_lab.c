@@ -344,8 +344,11 @@ static char *write_policy(const struct lab *lab, const char *policy)
     if (out == NULL) {
         return NULL;
     }
-    fprintf(out, "listen: unix:%s/in\nadmin: none\nworkers: 1\n", lab->folder);
-    fputs("defaults: {maxRetries: 1, initialDelay: 100ms, jitter: none, attemptTimeout: 10s, budget: {kind: none}}\n",
+    if (strstr(policy, "listen:") == NULL) {
+        fprintf(out, "listen: unix:%s/in\nworkers: 1\n", lab->folder);
+    }
+    fputs("admin: none\n"
+          "defaults: {maxRetries: 1, initialDelay: 100ms, jitter: none, attemptTimeout: 10s, budget: {kind: none}}\n",
           out);
     char host = 'a';
     for (const char *at = policy; *at != '\0'; at++) {

@@ -50,8 +50,9 @@ struct lab {
     size_t length;
 };
 
-/* A gateway with this policy, in which %s stands for the address of host "a", and a second one for that of "b". False:
- * there is no such gateway; standard error says why. */
+/* A gateway with this policy, in which %s stands for the address of host "a", and a second one for that of "b". A
+ * policy with `listen` has its `workers`, too, of which the lab moves the first. False: there is no such gateway;
+ * standard error says why. */
 bool lab_open(struct lab *, const char *policy);
 void lab_close(struct lab *);
 

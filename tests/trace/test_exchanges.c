@@ -4,8 +4,16 @@
 #include "exchange_lab.h"
 
 #include "check.h"
+#include "proxy/gateway_shared.h"
+#include "proxy/listener.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define MS BECALM_MS
 
@@ -545,6 +553,163 @@ static void test_exchange__two_endpoints_of_one_gate_are_served_in_turn(void **s
                      "[ 60ms] client 6 hears 200 and 5 bytes\n");
 }
 
+/* From now on this process opens nothing more. Returns the bound of before. */
+static struct rlimit no_more_descriptors(void)
+{
+    struct rlimit before;
+    check_true(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    int next = fcntl(STDIN_FILENO, F_DUPFD, 0);
+    check_true(next >= 0);
+    close(next);
+    check_true(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next, before.rlim_max}) == 0);
+    return before;
+}
+
+#define CALLS 20u
+
+/* All ask at the same moment, so none is idle and could be closed for the others. */
+static void all_ask(struct lab *lab)
+{
+    for (uint32_t i = 0; i < CALLS; i++) {
+        check_true(send(lab->end[i].fd, GET, strlen(GET), MSG_NOSIGNAL) == (ssize_t)strlen(GET));
+    }
+    lab_settle(lab);
+}
+
+static uint32_t count_of(const char *text, const char *part)
+{
+    uint32_t count = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+        count++;
+    }
+    return count;
+}
+
+static void test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, ONE));
+    for (uint32_t i = 0; i < CALLS; i++) {
+        lab_client(&lab);
+    }
+    struct rlimit before = no_more_descriptors();
+    all_ask(&lab);
+    lab_pass(&lab, MS);
+    check_eq_u64(count_of(lab.trace, "hears 503"), CALLS);
+    lab_pass(&lab, 10 * MS);
+    all_ask(&lab);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] client"), CALLS); /* it is known: none waits at all */
+    check_eq_u64(count_of(lab.trace, "hears 503"), 2 * CALLS);
+    setrlimit(RLIMIT_NOFILE, &before);
+    lab_client_says(&lab, 1, GET);
+    lab_host_says(&lab, 1, HELLO);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] client 1 hears 200 and 5 bytes"), 1);
+    lab_close(&lab);
+}
+
+static uint32_t squeezes;
+
+static enum worker_squeeze another_gives_up_soon(struct worker *worker)
+{
+    (void)worker;
+    squeezes++;
+    return SQUEEZE_SOON;
+}
+
+static void test_exchange__a_descriptor_of_another_worker_is_asked_for_once(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, ONE));
+    lab_client(&lab);
+    lab.worker->squeeze = another_gives_up_soon;
+    squeezes = 0;
+    struct rlimit before = no_more_descriptors();
+    lab_client_says(&lab, 1, GET);
+    lab_pass(&lab, 2 * MS);
+    setrlimit(RLIMIT_NOFILE, &before); /* it has given up one */
+    lab_pass(&lab, 20 * MS);
+    check_eq_u64(squeezes, 1);
+    check_eq_u64(count_of(lab.trace, "host a1 hears GET /a"), 1);
+    lab_close(&lab);
+}
+
+#define TWO_WORKERS "workers: 2\nlisten: ['127.0.0.1:0']\n" ONE
+
+/* Each worker has a port of its own. */
+static int connect_to(const struct worker *worker)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    check_true(getsockname(worker->listeners->source.fd, (struct sockaddr *)&address, &length) == 0);
+    check_true(connect(fd, (struct sockaddr *)&address, length) == 0);
+    return fd;
+}
+
+#define TWO_BALANCED "workers: 2\nlisten: [{address: '127.0.0.1:0', proxyProtocol: true}]\n" ONE
+
+/* The second worker has nothing but a connection that says nothing. */
+static void test_exchange__a_connection_without_its_proxy_header_goes_for_a_call_of_another_worker(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, TWO_BALANCED));
+    struct worker *other = &lab.gateway->worker[1];
+    int silent = connect_to(other);
+    loop_turn(&other->loop, false);
+    check_eq_u64(other->greeting_count, 1);
+    other->loop.stands = true;
+    other->loop.now += BECALM_S;
+    lab_client(&lab);
+    struct rlimit before = no_more_descriptors();
+    lab_client_says(&lab, 1, GET);
+    lab_pass(&lab, MS);
+    loop_turn(&other->loop, false);
+    check_eq_u64(other->greeting_count, 0);
+    lab_pass(&lab, 10 * MS);
+    setrlimit(RLIMIT_NOFILE, &before); /* for the host's end of the connection */
+    lab_settle(&lab);
+    check_eq_u64(count_of(lab.trace, "[ 11ms] host a1 hears GET /a"), 1);
+    lab_close(&lab);
+    close(silent);
+}
+
+/* The second worker has a client in its backlog and no descriptor for it, and the first one is gone. */
+static void test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, TWO_WORKERS));
+    int fd = connect_to(&lab.gateway->worker[1]);
+    struct rlimit before = no_more_descriptors();
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, before.rlim_max}); /* also when some are closed */
+    lab_close(&lab);
+    setrlimit(RLIMIT_NOFILE, &before);
+    close(fd);
+}
+
+/* Whichever part of it is the first that gets none. */
+static void test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct rlimit before = no_more_descriptors();
+    struct rlimit now;
+    check_true(getrlimit(RLIMIT_NOFILE, &now) == 0);
+    check_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+    bool opened = false;
+    for (uint32_t more = 0; more < 100 && !opened; more++) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){now.rlim_cur + more, before.rlim_max});
+        opened = lab_open(&lab, TWO_WORKERS);
+        check_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    check_true(opened);
+    lab_close(&lab);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_test(test_exchange__a_retry),
              cmocka_unit_test(test_exchange__a_hedge_and_its_loser),
              cmocka_unit_test(test_exchange__a_failed_answer_is_held_back_and_told_if_no_better_one_comes),
@@ -568,4 +733,9 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              cmocka_unit_test(test_exchange__a_tunnel), cmocka_unit_test(test_exchange__an_interim_answer_is_passed_on),
              cmocka_unit_test(test_exchange__a_gateway_that_drains_closes_after_the_answer),
              cmocka_unit_test(test_exchange__a_reload_in_flight),
+             cmocka_unit_test(test_exchange__a_connection_without_its_proxy_header_goes_for_a_call_of_another_worker),
+             cmocka_unit_test(test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait),
+             cmocka_unit_test(test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others),
+             cmocka_unit_test(test_exchange__a_descriptor_of_another_worker_is_asked_for_once),
+             cmocka_unit_test(test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had),
              cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))

@@ -27,8 +27,8 @@
 #define GRACE       (1 * BECALM_S) /* the time to send a request, for clients that connected a moment before the end */
 #define TUNNEL_IDLE (3600 * BECALM_S)  /* as Envoy's connections, and HAProxy's manual for tunnels */
 #define STUCK       (5 * BECALM_S)     /* reads nothing of its answer for so long: it may be given up for another one */
-#define READ_STEP   EXCHANGE_BODY_STEP /* the same if it reads fewer bytes than these ... */
-#define READ_TIME   (60 * BECALM_S)    /* ... in this time, as the slowest body that is taken */
+#define READ_STEP   EXCHANGE_BODY_STEP /* the same at a rate, over more than STUCK, below these bytes ... */
+#define READ_TIME   (60 * BECALM_S)    /* ... in this time: that of the slowest body that is taken */
 
 _Static_assert(BECALM_HEADER_BYTES_MAX + HEAD_MORE <= WORKER_IN, "a head that is too large fits where it is read");
 

@@ -81,7 +81,8 @@ struct client {
     uint32_t trusted_in; /* the number of the snapshot for which `trusted` is valid, modulo 2^32 */
     uint16_t door;       /* the listener that accepted it: an index in snapshot->door */
     uint16_t port;       /* of its address, in the network's order */
-    uint8_t read_at;     /* since when it reads so slowly, in seconds modulo 256, see client_price(); 0: unknown */
+    uint8_t read_at;     /* when its reading of this answer was last measured from, in seconds modulo 256, see
+                            client_price(); 0: not yet */
     enum client_state state : 8;
     bool http_1_0; /* as its present request says */
     bool trusted : 1;

@@ -77,6 +77,7 @@ static bool stream_begin(struct client_stream *stream, const struct draft *draft
     gather.count = 0;
     h1_put_answer(&out, draft, client->http_1_0 ? HTTP_1_0 : HTTP_1_1);
     client->chunks = draft->framing == BODY_OPEN && !client->http_1_0;
+    client->read_at = 0;
     if (joins(&out, client, part)) {
         return !out.full && client_write(client, &(struct iovec){out.at, out.length}, 1);
     }

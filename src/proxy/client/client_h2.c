@@ -70,6 +70,9 @@ static void count_held(struct client_h2 *h2)
     size_t held = h2_held(h2->session);
     buffered_changed(h2->client->worker, h2->counted, held);
     h2->counted = held;
+    if (held == 0 && !client_blocked(h2->client)) {
+        h2->client->read_at = 0; /* there is nothing that it could read */
+    }
 }
 
 static void write_later(struct client_h2 *h2)
@@ -274,6 +277,7 @@ enum client_pace client_h2_pace(const struct client *client)
 void client_h2_displace(struct client *client)
 {
     h2_terminate(client->h2->session, H2_NO_ERROR);
+    gateway_count_h2_end(client->worker->gateway, h2_ended(client->h2->session));
     if (write_out(client->h2)) { /* false: it is closed already */
         client_close(client);
     }
@@ -476,6 +480,7 @@ static struct stream *stream_new(struct client_h2 *h2, struct h2_stream *h2_stre
     }
     h2->streams = stream;
     h2->count++;
+    h2->client->read_at = 0;
     stream_moves(stream);
     const struct becalm_settings *settings = h2->client->worker->view->snapshot->settings;
     wheel_arm(&loop->wheel, &stream->timer, becalm_ns_after(loop->now, look_after(settings)));

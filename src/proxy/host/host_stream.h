@@ -143,13 +143,12 @@ struct host_stream {
     struct host_stream **link; /* NULL: not in line */
     struct task task;          /* for the attempt: calls `resume` after other connections had their turn */
     becalm_ns connect_timeout;
-    uint8_t squeezes; /* times that it has waited for a descriptor */
-    bool dials;       /* must open a new connection for itself */
-    bool only_h1;     /* with HTTP/1 on it, if its host leaves the choice: it becomes a tunnel, or has a login */
-    bool fresh;       /* must be a new connection, or a shared one */
-    bool careful;     /* a pooled connection must be probed first, because the request can't be sent twice */
-    bool login;       /* its request logs in by the connection, or may: see login.h */
-    bool to_head;     /* its request is a HEAD: no body follows the answer's head */
+    bool dials;   /* must open a new connection for itself */
+    bool only_h1; /* with HTTP/1 on it, if its host leaves the choice: it becomes a tunnel, or has a login */
+    bool fresh;   /* must be a new connection, or a shared one */
+    bool careful; /* a pooled connection must be probed first, because the request can't be sent twice */
+    bool login;   /* its request logs in by the connection, or may: see login.h */
+    bool to_head; /* its request is a HEAD: no body follows the answer's head */
     bool watch; /* if the host closes, find out whether it has read the request, which can't be sent twice otherwise */
     struct bytes trailers; /* of the answer, as HTTP/1 writes them */
 

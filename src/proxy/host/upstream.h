@@ -102,6 +102,8 @@ struct upstream_host {
     struct timer busy; /* armed: its Unix socket's backlog was full, or there was no descriptor for a connection; it is
                           tried again when this fires */
     bool lacks_descriptor;
+    uint8_t squeezes;       /* times that it was tried again for want of a descriptor, since the latest connect */
+    becalm_ns barren_until; /* until then no client is looked for that could give up its descriptor */
     const char *rule; /* the HTTP/1 rule that it broke, as last logged, and when: not logged again within a second */
     becalm_ns rule_at;
 };

@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+/* Before a full backlog is asked again, or another worker has given up descriptors. */
+#define UPSTREAM_BUSY_WAIT (5 * BECALM_MS)
+
 static inline struct loop *loop_of(const struct upstream_host *host)
 {
     return &host->worker->loop;
@@ -195,6 +198,8 @@ void upstream_line_up(struct upstream_host *, struct host_stream *);
 void upstream_line_up_first(struct upstream_host *, struct host_stream *);
 void upstream_serve_line(struct task *);
 void upstream_busy_fires(struct timer *);
+/* No client can give up its descriptor: for a while streams that need one are refused at once. */
+void upstream_barren(struct upstream_host *);
 
 /* ---- upstream_owned.c ---- */
 

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#define BARREN (100 * BECALM_MS) /* before clients are asked for a descriptor again */
+
 void upstream_line_up(struct upstream_host *host, struct host_stream *stream)
 {
     stream->calls->waits(stream);
@@ -117,15 +119,26 @@ void upstream_serve_line(struct task *task)
     upstream_host_free_if_unused(host);
 }
 
+void upstream_barren(struct upstream_host *host)
+{
+    host->squeezes = 0;
+    host->barren_until = becalm_ns_after(loop_of(host)->now, BARREN);
+}
+
 void upstream_busy_fires(struct timer *timer)
 {
     struct upstream_host *host = CONTAINER_OF(timer, struct upstream_host, busy);
     host->users++; /* stay until the end of this */
-    if (host->lacks_descriptor) {
-        host->lacks_descriptor = false;
-        host->worker->squeeze(host->worker);
+    enum worker_squeeze squeezed = host->lacks_descriptor ? host->worker->squeeze(host->worker) : SQUEEZE_DONE;
+    host->lacks_descriptor = false;
+    if (squeezed == SQUEEZE_NOTHING) {
+        upstream_barren(host);
     }
-    serve_later(host);
+    if (squeezed == SQUEEZE_SOON) { /* by then the other worker has closed some: if none, it is asked again */
+        wheel_arm(&loop_of(host)->wheel, timer, becalm_ns_after(loop_of(host)->now, UPSTREAM_BUSY_WAIT));
+    } else {
+        serve_later(host);
+    }
     host->users--;
     upstream_host_free_if_unused(host);
 }

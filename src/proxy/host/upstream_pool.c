@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BUSY_WAIT (5 * BECALM_MS) /* before a full backlog is asked again */
-#define SQUEEZES  8u              /* times that a stream waits for a descriptor */
+#define SQUEEZES 8u /* times that the first stream in the queue waits for a descriptor */
 
 static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
 {
@@ -133,6 +132,25 @@ static bool may_dial(const struct upstream_host *host, const struct host_stream 
     return host->connecting < (shares ? 1u : UPSTREAM_CONNECTING) && !timer_armed(&host->busy);
 }
 
+/* There is no descriptor for a connection. Idle clients give up theirs, but not now: some may be on the stack. False:
+ * that would not help, so the stream and those behind it are refused at once. */
+static bool wait_for_descriptor(struct upstream_host *host, struct host_stream *stream)
+{
+    struct loop *loop = loop_of(host);
+    if (loop->now < host->barren_until) {
+        return false;
+    }
+    if (host->squeezes == SQUEEZES) { /* others have taken all that was given up */
+        upstream_barren(host);
+        return false;
+    }
+    host->lacks_descriptor = true;
+    upstream_line_up_first(host, stream);
+    wheel_arm(&loop->wheel, &host->busy, becalm_ns_after(loop->now, host->squeezes == 0 ? 0 : UPSTREAM_BUSY_WAIT));
+    host->squeezes++;
+    return true;
+}
+
 static enum upstream_result get(struct upstream_host *host, struct host_stream *stream, bool in_turn)
 {
     stream->host = host;
@@ -158,20 +176,16 @@ static enum upstream_result get(struct upstream_host *host, struct host_stream *
     upstream = upstream_connect(host, stream);
     if (upstream == NULL && errno == EAGAIN && host->address.any.sa_family == AF_UNIX) {
         upstream_line_up_first(host, stream); /* its backlog is full: it is busy, and this is not a refusal */
-        wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, BUSY_WAIT));
+        wheel_arm(&loop_of(host)->wheel, &host->busy, becalm_ns_after(loop_of(host)->now, UPSTREAM_BUSY_WAIT));
         return UPSTREAM_LATER;
     }
-    if (upstream == NULL && (errno == EMFILE || errno == ENFILE) && stream->squeezes < SQUEEZES) {
-        stream->squeezes++;
-        host->lacks_descriptor = true; /* idle clients give up theirs, but not now: some may be on the stack */
-        upstream_line_up_first(host, stream);
-        wheel_arm(&loop_of(host)->wheel, &host->busy,
-                  becalm_ns_after(loop_of(host)->now, stream->squeezes == 1 ? 0 : BUSY_WAIT));
+    if (upstream == NULL && (errno == EMFILE || errno == ENFILE) && wait_for_descriptor(host, stream)) {
         return UPSTREAM_LATER;
     }
     if (upstream == NULL) {
         return UPSTREAM_REFUSED;
     }
+    host->squeezes = 0;
     upstream->stream = stream;
     stream->upstream = upstream;
     return UPSTREAM_LATER;
