@@ -262,7 +262,7 @@ uint32_t client_h2_busy(const struct client *client)
 enum client_pace client_h2_pace(const struct client *client)
 {
     const struct client_h2 *h2 = client->h2;
-    bool waits = h2_held(h2->session) > 0;
+    bool waits = h2_held(h2->session) > 0 || client_blocked(client); /* or the last bytes of an answer do */
     bool uploads = false;
     for (const struct stream *stream = h2->streams; stream != NULL; stream = stream->next) {
         bool slow = stream->side.exchange != NULL && exchange_body_slow(stream->side.exchange);

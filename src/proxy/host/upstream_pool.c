@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SQUEEZES 8u /* times that the first stream in the queue waits for a descriptor */
+/* Times that the first stream in the queue waits for a descriptor: on a busy machine another worker is slow to close
+ * connections. */
+#define SQUEEZES 64u
 
 static bool is_at(const struct upstream_host *host, const struct upstream_place *place)
 {
