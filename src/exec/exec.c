@@ -20,9 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINGER (200 * BECALM_MS) /* for the output of background processes of the command: >(tee log) needs a moment \
-                                  */
-#define LONGEST_POLL 1000000     /* ms; a wake-up too many now and then does no harm */
+#define LINGER       (200 * BECALM_MS) /* for the output of background processes of the command, such as >(tee log) */
+#define LONGEST_POLL 1000000           /* ms; a wake-up too many now and then does no harm */
 
 enum { VARIABLE_ATTEMPT, VARIABLE_DEADLINE, VARIABLE_KEY, VARIABLES }; /* the key last: it may be left as it is */
 

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLD (5 * BECALM_S) /* a problem ends when it was not seen for this long; so a flickering one is logged once \
-                             */
+#define HOLD   (5 * BECALM_S) /* a problem not seen for this long is over; so a flickering one is logged once */
 #define MINUTE (60 * BECALM_S)
 
 /* ---- one change ---- */

@@ -16,8 +16,7 @@
 #define SHORT       (4u * 1024)  /* the first records of an answer, which can be opened as soon as they have come */
 #define SHORT_UNTIL (64u * 1024) /* then they are long */
 #define HELD_MAX    (64u * 1024) /* of TLS's own messages to a peer that does not read */
-#define TALK_MAX    32u /* records in a row without data: new keys, tickets. They cost us CPU time and the peer nothing \
-                         */
+#define TALK_MAX    32u          /* records in a row without data (new keys, tickets), which cost only us CPU time */
 
 enum tls_state {
     TLS_SHAKING,
