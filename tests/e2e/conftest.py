@@ -41,6 +41,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 START_SECONDS = 120  # guards: a sanitized program on a busy machine may need a minute
 END_SECONDS = 120
+LONG_SECONDS = 50  # a test that fails behind so many has waited for a guard
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test whose guard ran out is the last one of its file: the tests behind it would wait for as long, all of them, and ctest
+    would end the file without a word about any."""
+    report = (yield).get_result()
+    if report.failed and report.duration > LONG_SECONDS:
+        item.session.shouldfail = f"{item.name} failed after {report.duration:.0f} s: a guard has run out"
 
 
 def can_trace():
