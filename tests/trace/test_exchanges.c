@@ -495,7 +495,9 @@ static void test_exchange__a_reload_in_flight(void **state)
         &lab, "services: {b: {hosts: ['%s'], match: {prefix: /b}}, a: {hosts: ['%s'], match: {prefix: /}}}\n"));
     lab_host_says(&lab, 1, BUSY); /* its retry still goes where the policy of its beginning says */
     lab_pass(&lab, 500 * MS);
+    check_true(lab.worker->view->next != NULL);
     lab_host_says(&lab, 1, HELLO);
+    check_true(lab.worker->view->next == NULL); /* the policy of before is freed with its last call */
     lab_client_says(&lab, 1, GET);
     lab_host_says(&lab, 2, HELLO);
     lab_expect(&lab, "[  0ms] client 1 says GET /a\n"
