@@ -647,6 +647,33 @@ static void test_exchange__a_descriptor_of_another_worker_is_asked_for_once(void
     lab_close(&lab);
 }
 
+static enum worker_squeeze others_take_it(struct worker *worker)
+{
+    (void)worker;
+    squeezes++;
+    return SQUEEZE_DONE;
+}
+
+/* On a busy machine others are often faster; but not for ever. */
+static void test_exchange__a_descriptor_that_others_take_is_asked_for_64_times(void **state)
+{
+    (void)state;
+    struct lab lab;
+    check_true(lab_open(&lab, ONE));
+    lab_client(&lab);
+    lab.worker->squeeze = others_take_it;
+    squeezes = 0;
+    struct rlimit before = no_more_descriptors();
+    lab_client_says(&lab, 1, GET);
+    for (uint32_t i = 0; i < 9000 && count_of(lab.trace, "client 1 hears") == 0; i++) {
+        lab_pass(&lab, MS);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    check_eq_u64(squeezes, 64);
+    check_eq_u64(count_of(lab.trace, "client 1 hears 503"), 1);
+    lab_close(&lab);
+}
+
 #define TWO_WORKERS "workers: 2\nlisten: ['127.0.0.1:0']\n" ONE
 
 /* Each worker has a port of its own. */
@@ -779,5 +806,6 @@ BECALM_TESTS(cmocka_unit_test(test_exchange__a_healthy_request), cmocka_unit_tes
              LACKING(test_exchange__a_gateway_ends_without_a_descriptor_for_the_clients_that_wait),
              LACKING(test_exchange__a_gateway_that_lacks_descriptors_closes_none_of_others),
              LACKING(test_exchange__a_descriptor_of_another_worker_is_asked_for_once),
+             LACKING(test_exchange__a_descriptor_that_others_take_is_asked_for_64_times),
              LACKING(test_exchange__calls_are_refused_together_when_no_descriptor_is_to_be_had),
              cmocka_unit_test(test_exchange__two_endpoints_of_one_gate_are_served_in_turn))
