@@ -170,8 +170,16 @@ class Gateway:
         return [line for line in self.log().splitlines() if word in line]
 
     def told(self, word, count=1):
-        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers."""
-        wait_until(lambda: len(self.log_lines(word)) >= count, what=lambda: f"in the log: {self.log_lines(word)}")
+        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers. A
+        gateway that has ended writes no more."""
+        ended = False
+        while len(self.log_lines(word)) < count:
+            assert not ended, f"{word!r} is not in the log of a gateway that has ended: {self.log()}"
+            wait_until(
+                lambda: len(self.log_lines(word)) >= count or self.process.poll() is not None,
+                what=lambda: f"in the log: {self.log_lines(word)}",
+            )
+            ended = self.process.poll() is not None
         return self.log_lines(word)
 
     def resident_kib(self):
