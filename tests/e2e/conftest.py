@@ -41,6 +41,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 START_SECONDS = 120  # guards: a sanitized program on a busy machine may need a minute
 END_SECONDS = 120
+LONG_SECONDS = 50  # a test that fails behind so many has waited for a guard
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test whose guard ran out is the last one of its file: the tests behind it would wait for as long, all of them, and ctest
+    would end the file without a word about any."""
+    report = (yield).get_result()
+    if report.failed and report.duration > LONG_SECONDS:
+        item.session.shouldfail = f"{item.name} failed after {report.duration:.0f} s: a guard has run out"
 
 
 def can_trace():
@@ -160,8 +170,16 @@ class Gateway:
         return [line for line in self.log().splitlines() if word in line]
 
     def told(self, word, count=1):
-        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers."""
-        wait_until(lambda: len(self.log_lines(word)) >= count, what=lambda: f"in the log: {self.log_lines(word)}")
+        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers. A
+        gateway that has ended writes no more."""
+        ended = False
+        while len(self.log_lines(word)) < count:
+            assert not ended, f"{word!r} is not in the log of a gateway that has ended: {self.log()}"
+            wait_until(
+                lambda: len(self.log_lines(word)) >= count or self.process.poll() is not None,
+                what=lambda: f"in the log: {self.log_lines(word)}",
+            )
+            ended = self.process.poll() is not None
         return self.log_lines(word)
 
     def resident_kib(self):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: others are answered, and
-those that do what a slow line does are left alone."""
+"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: others are answered.
+tests/trace/test_readers.c shows that slow lines are left alone."""
 
 import contextlib
 import signal
 import threading
-import time
 
 import h2.settings
 import pytest
@@ -93,7 +92,7 @@ def test_what_hardly_moves_makes_room_for_others(pair, kind, workers):
     host.on("/little", Reply(body=b"x" * 1000))
     with dripping(gateway, kind, 20):
         wait_until(lambda: open_now(gateway) == 20)
-        wait_until(lambda: gateway.ask(source=OTHER).status == 200, 60)
+        wait_until(lambda: gateway.ask(source=OTHER).status == 200)
         assert [gateway.ask(source=OTHER).status for _ in range(10)] == [200] * 10
 
 
@@ -123,52 +122,13 @@ def test_an_answer_that_waits_for_its_window_is_no_idle_connection(pair):
             assert each.answer(1).body == b"x" * 1000
 
 
-def test_slow_lines_are_left_alone(pair):
-    """Uploads and readers at 2 KB/s, for longer than it takes to know the slow ones."""
-    gateway, host = pair("maxConnections: 2", rules="attemptTimeout: 1h\ndeadline: 1h", protocols="[h2, h1]")
-    host.on("/large", Reply(body=LARGE))
-    with Http2(gateway.port) as up, Slow(gateway) as down:
-        up.begin("POST", "/up", end=False)
-        down.shut.add(down.begin(path="/large"))
-        for turn in range(40):
-            up.body(1, b"x" * 400, end=turn == 39)
-            down.connection.increment_flow_control_window(400, 1)
-            down.flush()
-            if turn % 10 == 5 or turn in (36, 37, 38):
-                assert gateway.ask(source=OTHER).status == 503
-            time.sleep(0.2)
-        down.until(lambda: len(down.answers[1].body) >= 16000)
-        assert up.answer(1).status == 200
-
-
-def test_a_pause_between_two_answers_makes_no_slow_reader(pair):
-    """It is examined while its first answer waits for its window, and again a while later in the first moments of its second."""
-    gateway, host = pair("maxConnections: 1", protocols="[h2, h1]")
-    host.on("/little", Reply(body=b"x" * 1000))
-    host.on("/large", Reply(body=LARGE))
-    with Slow(gateway) as one:
-        one.shut.add(one.begin(path="/little"))
-        one.until(lambda: one.answers[1].body)
-        assert gateway.ask(source=OTHER).status == 503
-        one.connection.increment_flow_control_window(1000, 1)
-        one.flush()
-        assert one.answer(1).body == b"x" * 1000
-        time.sleep(6.5)
-        one.shut.add(one.begin(path="/large"))
-        one.until(lambda: one.answers[3].body)
-        assert gateway.ask(source=OTHER).status == 503
-        one.connection.increment_flow_control_window(1000, 3)
-        one.flush()
-        one.until(lambda: len(one.answers[3].body) == 1100)
-
-
 def test_an_idle_connection_that_is_closed_for_another_is_told(pair):
     gateway, host = pair("maxConnections: 1", protocols="[h2, h1]")
     with Http2(gateway.port) as one:
         assert one.ask().status == 200
         assert gateway.ask(source=OTHER).status == 200
         assert one.at_end() and one.goaways == [(0, 1)]
-    gateway.expect_metric(1, "becalm_h2_goaway_total", why="goaway")
+    assert gateway.metric("becalm_h2_goaway_total", why="goaway") == 1  # counted before it is told
 
 
 def status(client, stream):

@@ -55,7 +55,9 @@ class Patient(Http2):
     buffer = b""
 
     def take(self):
-        self.buffer += self.socket.recv(65536)
+        data = self.socket.recv(65536)
+        assert data, "the connection has ended"
+        self.buffer += data
         while len(self.buffer) >= 9 and len(self.buffer) >= (size := 9 + int.from_bytes(self.buffer[:3], "big")):
             one, self.buffer = self.buffer[:size], self.buffer[size:]
             for event in self.connection.receive_data(one):
@@ -133,8 +135,9 @@ class Streamed(Stream):
         super().__init__(host, f"/lab.Lab/Both{number}")
 
     def turn(self, number):
+        heard = len(self.asked.body)
         self.client.body(self.stream, b"\0\0\0\0\1x", end=False)
-        wait_until(lambda: len(self.asked.body) % 6 == 0 and len(self.asked.body) >= 6)
+        wait_until(lambda: len(self.asked.body) == heard + 6 or self.asked.reset is not None, what=lambda: self.asked.body)
         self.say(number)
         self.client.until(lambda: self.client.answers[self.stream].body == self.said)
 
@@ -165,7 +168,7 @@ def test_long_lived__reloads_disturb_nobody_and_a_drain_lets_all_end(gateway, wo
         for number in range(RELOADS):
             edge.reload(policy(echo, (host, spare), number + 1))
             edge.signal(signal.SIGHUP)
-            wait_until(lambda: len(edge.log_lines("policy reloaded")) > number)  # noqa: B023
+            edge.told("policy reloaded", number + 1)
             lives[number % len(lives)].turn(number)
         for each in lives:
             each.turn(RELOADS)

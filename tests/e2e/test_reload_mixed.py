@@ -2,6 +2,7 @@
 """Policies and certificates that change under all kinds of calls at once: none fails."""
 
 import os
+import ssl
 import threading
 
 import pytest
@@ -41,7 +42,7 @@ class Work(threading.Thread):
 def h1(port, tls=None, body=b"x" * 3000, asks=5):
     with Wire(port, tls=tls, name="a.test" if tls else None) as wire:
         for _ in range(asks):
-            assert wire.ask("POST", body=body).status == 200
+            assert wire.ask("POST", "/h1", body=body).status == 200
 
 
 def h2(port, tls=None, body=b"y" * 3000, asks=5):
@@ -65,6 +66,17 @@ def talk(channel, method, pause):
     assert heard == [b"%d" % number for number in range(20)]
 
 
+def in_force(edge, authority, number, shown):
+    """Does the first worker that is asked have that policy and that certificate? Each has them from its next turn on, so at most a
+    few calls find the ones of before: an answer of a worker ends a turn of it."""
+    for _ in range(20):
+        with Wire(edge.port, tls=authority.client(), name="a.test") as wire:
+            certificate = ssl.DER_cert_to_PEM_cert(wire.socket.getpeercert(binary_form=True))
+            if wire.ask(path=f"/number/{number}/").status == 200 and certificate in shown.cert.read_text():
+                return True
+    return False
+
+
 def test_mixed_calls_lose_nothing_by_reloads(gateway, host, authority):
     """Twelve reloads, with BECALM_SOAK=1 two hundred: of policies, of the listener's certificate, of both."""
     shown, others = authority.issue(), [authority.issue() for _ in range(3)]
@@ -80,7 +92,8 @@ def test_mixed_calls_lose_nothing_by_reloads(gateway, host, authority):
             f"{text}\nservices:\n"
             f"  grpc: {{hosts: ['{spoken.address}'], protocol: h2, match: {{prefix: /lab.Lab/}}, maxRetries: 0{rules}}}\n"
             f"  h2: {{hosts: [{here[1]}], protocol: h2, match: {{prefix: /h2}}, maxRetries: 0{rules}}}\n"
-            f"  h1: {{hosts: [{here[0]}], match: {{prefix: /}}, maxRetries: 0{rules}}}\n"
+            f"  h1: {{hosts: [{here[0]}], match: {{prefix: /h1}}, maxRetries: 0{rules}}}\n"
+            f"  number: {{hosts: ['{plain[0].address}'], match: {{prefix: /number/{number}/}}}}\n"
         )
 
     edge = gateway(policy(0), tls=shown.tls, workers=2, protocols="[h2, h1]")
@@ -93,26 +106,42 @@ def test_mixed_calls_lose_nothing_by_reloads(gateway, host, authority):
         Work("an upload by h2", lambda: h2(edge.port, authority.client(), LARGE, 1)),
         Work("gRPC", lambda: talk(secure, "Both", pause)),
     ]
+
+    def wrong():
+        """Then there is no use in waiting."""
+        ended = ["the gateway has ended"] if edge.process.poll() is not None else []
+        return ended + [said for each in works for said in each.failed]
+
+    def wait_for(true):
+        wait_until(lambda: wrong() or true(), what=lambda: [(each.name, each.done) for each in works])
+        assert wrong() == []
+
     for each in works:
         each.start()
     try:
         for number in range(1, TIMES + 1):
+            number_in_force = number if number % 3 != 2 else number - 1
             if number % 3 != 1:
                 others[number % 3].put_at(shown)
             if number % 3 != 2:
                 edge.reload(policy(number))
             before = len(edge.log_lines("policy reloaded"))
             edge.signal(1)
-            wait_until(lambda: len(edge.log_lines("policy reloaded")) > before)
+            wait_for(lambda: len(edge.log_lines("policy reloaded")) > before)
+            assert in_force(edge, authority, number_in_force, shown), number
         least = [each.done for each in works]
-        wait_until(lambda: all(each.done > was or each.failed for each, was in zip(works, least)))  # and they go on
+        wait_for(lambda: all(each.done > was for each, was in zip(works, least)))  # and they go on
+        for each in works:
+            each.over.set()
+        wait_for(lambda: not any(each.is_alive() for each in works))
+        assert all(in_force(edge, authority, number_in_force, shown) for _ in range(20))  # each worker has had a turn since
+        for service in ("grpc", "h2", "h1"):
+            assert edge.metric("http_client_concurrent_requests", service=service) == 0, service
+        assert edge.metric("becalm_calls_total", service="h1") == sum(each.count("/h1") for each in plain)
     finally:
         for each in works:
             each.over.set()
-        for each in works:
-            each.join(SECONDS)
         secure.close()
         for each in shared:
             each.close()
         spoken.close()
-    assert [said for each in works for said in each.failed] == []

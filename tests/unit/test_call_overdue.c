@@ -325,6 +325,38 @@ static void test_overdue__the_breaker_hears_of_a_late_success_once(void **state)
     }
 }
 
+/* Where the breaker lets calls be tried, only their results count. */
+static void test_overdue__a_late_success_counts_only_in_a_breaker_that_counts_all(void **state)
+{
+    (void)state;
+    static const struct {
+        enum becalm_breaker_state state;
+        uint64_t counts;
+    } rows[] = {
+        {BECALM_BREAKER_CLOSED, 1},    {BECALM_BREAKER_METRICS_ONLY, 1}, {BECALM_BREAKER_OPEN, 0},
+        {BECALM_BREAKER_HALF_OPEN, 0}, {BECALM_BREAKER_FORCED_OPEN, 0},  {BECALM_BREAKER_DISABLED, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct lab lab;
+        struct becalm_window_sums before;
+        struct becalm_window_sums after;
+        lab_quick(&lab);
+        begin(&lab, &lab.call[0], false);
+        lab.now += 6 * BECALM_S;
+        timer(&lab, &lab.call[0]);
+        becalm_breaker_force(lab.target.breaker, &lab.policy.breaker, &(struct becalm_moment){.now = lab.now},
+                             rows[i].state);
+        becalm_breaker_read(lab.target.breaker, lab.now, &before);
+        uint64_t late = becalm_breaker_late(lab.target.breaker);
+        done(&lab, &lab.call[0], 0, BECALM_OUTCOME_OK);
+        becalm_breaker_read(lab.target.breaker, lab.now, &after);
+        check_eq_u64(after.lane[0] - before.lane[0], rows[i].counts);
+        check_eq_u64(becalm_breaker_late(lab.target.breaker) - late, 0);
+        check_eq_u64(becalm_breaker_state(lab.target.breaker), rows[i].state);
+        free(lab.memory);
+    }
+}
+
 static void test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open(void **state)
 {
     (void)state;
@@ -730,6 +762,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_late_answer_tells_the_breaker_that_the_service_answers),
              cmocka_unit_test(test_overdue__a_late_answer_that_opens_the_breaker_says_so),
              cmocka_unit_test(test_overdue__the_breaker_hears_of_a_late_success_once),
+             cmocka_unit_test(test_overdue__a_late_success_counts_only_in_a_breaker_that_counts_all),
              cmocka_unit_test(test_overdue__a_service_that_has_become_slow_is_learned_although_the_breaker_is_open),
              cmocka_unit_test(test_overdue__what_probes_for_the_breaker_has_all_the_time_there_is),
              cmocka_unit_test(test_overdue__a_slow_service_is_not_overdue),
