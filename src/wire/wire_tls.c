@@ -35,7 +35,7 @@ struct wire_tls {
     const char *end;
     struct bytes in;   /* those that were left over from it */
     struct bytes held; /* TLS's own messages that the socket did not take */
-    ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_FULL */
+    ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_TORN, WIRE_FULL */
     const char *why;   /* the handshake failed */
     uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
@@ -67,7 +67,7 @@ static void spill(struct wire_tls *tls)
     if (bytes_left(&tls->held) == 0 && bytes_left(&tls->wire->out) == 0) {
         sent = wire_send_plain(tls->wire, &(struct iovec){room->out, length}, 1);
         if (sent < 0) {
-            tls->sent = sent;
+            tls->sent = wire__broken(tls->sent);
             return;
         }
         tls->sent += sent;
@@ -748,11 +748,12 @@ ssize_t wire__tls_write(struct wire *wire, const struct iovec *part, int count)
     if (flushed < 0) {
         return flushed;
     }
+    tls->sent = flushed;
     if (seal_parts(tls, part, count, SIZE_MAX) < 0) {
-        return tls->sent < 0 ? tls->sent : WIRE_BROKEN;
+        return tls->sent < 0 ? tls->sent : wire__broken(tls->sent);
     }
     spill(tls);
-    return tls->sent < 0 ? tls->sent : flushed + tls->sent;
+    return tls->sent;
 }
 
 ssize_t wire__tls_send(struct wire *wire, const struct iovec *part, int count)

@@ -5,6 +5,7 @@ import socket
 import ssl
 
 import pytest
+from accepting import Accepting
 from certs import Authority
 from conftest import policy_of, wait_until
 from host import Reply, Tunnel
@@ -193,6 +194,35 @@ def test_tls_hosts__an_answer_without_length_is_whole_only_with_tls_own_end(gate
                 there.detach_from.close()
                 with pytest.raises((EOFError, ConnectionResetError)):
                     wire.answer()
+
+
+class Enough(Accepting):
+    """It reads the beginning of a request, answers and closes while the rest is still being written."""
+
+    def __init__(self, tls):
+        self.paths = []
+        super().__init__(tls)
+
+    def serve(self, peer, number):
+        with peer:
+            came = b""
+            while b"\r\n\r\n" not in came:
+                came += peer.recv(4096)
+            self.paths.append(came.split()[1])
+            peer.sendall(b"HTTP/1.1 413 Enough\r\nContent-Length: 2\r\n\r\nno")
+
+
+def test_tls_hosts__a_host_that_has_heard_enough_is_asked_once_and_its_answer_passes(gateway, authority):
+    """The end comes between two writes of one request: a part of it was sent."""
+    this = Enough(authority.issue().server())
+    try:
+        edge = gateway(hosts_of([this], f"ca: {authority.cert}", "breaker: {enabled: false}"))
+        for number in range(60):
+            answer = edge.ask("POST", f"/{number}", body=b"x" * 1_000_000)
+            assert (answer.status, answer.body) == (413, b"no")
+        assert this.paths == [b"/%d" % number for number in range(60)]
+    finally:
+        this.listener.close()
 
 
 def test_tls_hosts__a_silent_host_is_left_after_the_connect_timeout(gateway):
