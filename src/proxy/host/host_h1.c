@@ -236,6 +236,9 @@ static bool take_body(struct host_stream *stream, const struct head *head, const
             release(stream, at == end);
         }
         stream->h1.answers = true;
+        if (head == NULL && pieces.bytes == 0 && !ended) {
+            return true; /* bytes between payloads alone are no progress of the answer */
+        }
         bool goes_on = head == NULL ? stream->calls->body(stream, &pieces, ended)
                                     : stream->calls->head(stream, head, &pieces, ended);
         if (!goes_on || ended) {
