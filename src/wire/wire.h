@@ -142,7 +142,7 @@ static inline bool wire_cut(const struct wire *wire)
     return wire->tls != NULL && wire__tls_cut(wire);
 }
 
-/* Has the wire bytes that it has read from the socket, and its owner has not read yet? */
+/* Has the wire bytes that it has read from the socket, and its owner has not read yet? Or TLS's own end behind them? */
 bool wire__tls_left(const struct wire *);
 static inline bool wire_left(const struct wire *wire)
 {
