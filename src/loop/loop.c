@@ -213,8 +213,12 @@ static bool hear(struct loop *loop, int sleep)
     UNFILLED struct epoll_event event[BATCH]; /* of 3 KiB a few are filled by the system */
     int count = epoll_wait(loop->epoll_fd, event, BATCH, sleep);
     loop_read_clock(loop);
+    for (int i = 1; i < count; i++) {
+        ((struct source *)event[i].data.ptr)->due = true;
+    }
     for (int i = 0; i < count; i++) {
         struct source *source = event[i].data.ptr;
+        source->due = false;
         if (source->fd >= 0) { /* else it was buried by an event before it in this batch */
             source->ready(source, event[i].events);
         }

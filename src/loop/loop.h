@@ -19,6 +19,7 @@ struct source {
     bool shared;   /* other descriptors may stand for the same socket, here or in another process: see loop_bury() */
     bool readable; /* of a wire: there may be more to read */
     bool ended;    /* of a wire: the peer will send no more */
+    bool due;      /* an event has come, and those before it in its batch are handled first */
 };
 
 /* Work that is done after the events of this wake-up, when no other function is on the stack. */

@@ -98,7 +98,7 @@ ssize_t wire_write(struct wire *wire, struct iovec *part, int count)
     if (count > 0 && !wire_blocked(wire)) {
         sent = wire_send_plain(wire, part, count);
         if (sent < 0) {
-            return sent;
+            return wire__broken(flushed);
         }
     }
     size_t gone = (size_t)sent;

@@ -59,7 +59,7 @@ static inline void wire_wait(struct wire *wire)
 
 /* Reads once, up to `size` bytes. Returns the number of bytes, or one of these. WIRE_ALIEN: a client that should speak
  * TLS seems to speak plain HTTP: its bytes are dropped, and the wire is a plain one from now on. */
-enum { WIRE_END = 0, WIRE_LATER = -1, WIRE_BROKEN = -2, WIRE_FULL = -3, WIRE_ALIEN = -4 };
+enum { WIRE_END = 0, WIRE_LATER = -1, WIRE_BROKEN = -2, WIRE_FULL = -3, WIRE_ALIEN = -4, WIRE_TORN = -5 };
 ssize_t wire__recv(int fd, char *into, size_t size);
 ssize_t wire__read_again(struct wire *, char *into, size_t size, ssize_t got);
 ssize_t wire__tls_read(struct wire *, char *into, size_t size);
@@ -84,7 +84,8 @@ static inline ssize_t wire_read(struct wire *wire, char *into, size_t size)
 ssize_t wire_send(struct wire *, struct iovec *, int count);
 
 /* Sends the bytes in `out` and then these; bytes that the socket does not take are kept in `out`. Returns how many
- * bytes the socket took in all. WIRE_BROKEN: the connection is broken. WIRE_FULL: there is no memory for the rest, but
+ * bytes the socket took in all. WIRE_BROKEN: the connection is broken, and the socket took none of the bytes.
+ * WIRE_TORN: it is broken, but the socket had taken some bytes before. WIRE_FULL: there is no memory for the rest, but
  * some bytes may have been sent. With a count of 0 it sends only the bytes in `out`. */
 ssize_t wire_write(struct wire *, struct iovec *, int count);
 
@@ -141,7 +142,7 @@ static inline bool wire_cut(const struct wire *wire)
     return wire->tls != NULL && wire__tls_cut(wire);
 }
 
-/* Has the wire bytes that it has read from the socket, and its owner has not read yet? */
+/* Has the wire bytes that it has read from the socket, and its owner has not read yet? Or TLS's own end behind them? */
 bool wire__tls_left(const struct wire *);
 static inline bool wire_left(const struct wire *wire)
 {
@@ -157,6 +158,11 @@ static inline bool wire_small_talk(struct wire *wire)
 /* For wire_tls.c: the plain socket, and the functions that differ with TLS. */
 ssize_t wire_send_plain(struct wire *, struct iovec *, int count);
 ssize_t wire_flush_plain(struct wire *);
+/* The result of a write that found the connection broken, after the socket took so many bytes. */
+static inline ssize_t wire__broken(ssize_t taken)
+{
+    return taken > 0 ? WIRE_TORN : WIRE_BROKEN;
+}
 enum wire_sight wire_peek_plain(const struct wire *);
 ssize_t wire__tls_write(struct wire *, const struct iovec *, int count);
 ssize_t wire__tls_send(struct wire *, const struct iovec *, int count);

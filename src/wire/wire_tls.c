@@ -35,7 +35,7 @@ struct wire_tls {
     const char *end;
     struct bytes in;   /* those that were left over from it */
     struct bytes held; /* TLS's own messages that the socket did not take */
-    ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_FULL */
+    ssize_t sent;      /* bytes that the socket took in this operation; WIRE_BROKEN, WIRE_TORN, WIRE_FULL */
     const char *why;   /* the handshake failed */
     uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
@@ -44,6 +44,7 @@ struct wire_tls {
     bool writes; /* the operation is a write: bytes that the socket does not take wait in the wire's `out` */
     bool ended;  /* the socket gave its end */
     bool cut;    /* without TLS's own end before it */
+    bool due;    /* behind the bytes that were read last, OpenSSL has an end or an error to tell */
     bool own;    /* `at` points into `in` */
     bool heard;  /* a first byte has come */
     bool spoke;  /* the peer has sent something for us */
@@ -67,7 +68,7 @@ static void spill(struct wire_tls *tls)
     if (bytes_left(&tls->held) == 0 && bytes_left(&tls->wire->out) == 0) {
         sent = wire_send_plain(tls->wire, &(struct iovec){room->out, length}, 1);
         if (sent < 0) {
-            tls->sent = sent;
+            tls->sent = wire__broken(tls->sent);
             return;
         }
         tls->sent += sent;
@@ -486,7 +487,7 @@ static ssize_t drain(struct wire_tls *tls)
 /* More data may be available without reading the socket. */
 static void note_more(struct wire_tls *tls)
 {
-    tls->wire->source.readable |= SSL_pending(tls->ssl) > 0 || tls->at < tls->end;
+    tls->wire->source.readable |= SSL_pending(tls->ssl) > 0 || tls->at < tls->end || tls->due;
 }
 
 /* OpenSSL wants more, and gave no data for the bytes that it has taken since `from`. Were they a whole record of an
@@ -499,7 +500,7 @@ static bool is_talk(const struct wire_tls *tls, const char *from)
 /* Has OpenSSL nothing to open, so that to call it would be in vain? */
 static bool lacks_bytes(const struct wire_tls *tls)
 {
-    return tls->state == TLS_OPEN && tls->at == tls->end && SSL_pending(tls->ssl) == 0;
+    return tls->state == TLS_OPEN && tls->at == tls->end && SSL_pending(tls->ssl) == 0 && !tls->due;
 }
 
 /* Calls OpenSSL, and reads from the socket when it wants more. `size` 0 is for the handshake alone, and gives 1. */
@@ -527,7 +528,7 @@ static ssize_t read_or_shake(struct wire_tls *tls, char *into, size_t size, bool
         }
         if (rc > 0 || total > 0) {
             /* An error other than a lack of bytes also stops the next read, which then reports it. */
-            tls->wire->source.readable |= rc <= 0 && SSL_get_error(tls->ssl, rc) != SSL_ERROR_WANT_READ;
+            tls->due = rc <= 0 && SSL_get_error(tls->ssl, rc) != SSL_ERROR_WANT_READ;
             note_more(tls);
             return size == 0 ? 1 : (ssize_t)total;
         }
@@ -635,7 +636,7 @@ bool wire__tls_cut(const struct wire *wire)
 
 bool wire__tls_left(const struct wire *wire)
 {
-    return SSL_pending(wire->tls->ssl) > 0 || bytes_left(&wire->tls->in) > 0;
+    return SSL_pending(wire->tls->ssl) > 0 || bytes_left(&wire->tls->in) > 0 || wire->tls->due;
 }
 
 /* Tickets and the like are nothing to the owner. */
@@ -748,11 +749,12 @@ ssize_t wire__tls_write(struct wire *wire, const struct iovec *part, int count)
     if (flushed < 0) {
         return flushed;
     }
+    tls->sent = flushed;
     if (seal_parts(tls, part, count, SIZE_MAX) < 0) {
-        return tls->sent < 0 ? tls->sent : WIRE_BROKEN;
+        return tls->sent < 0 ? tls->sent : wire__broken(tls->sent);
     }
     spill(tls);
-    return tls->sent < 0 ? tls->sent : flushed + tls->sent;
+    return tls->sent;
 }
 
 ssize_t wire__tls_send(struct wire *wire, const struct iovec *part, int count)

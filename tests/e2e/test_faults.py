@@ -11,6 +11,7 @@ import time
 import pytest
 from conftest import policy_of
 from host import Reply, fill, wait_until
+from http2 import Http2
 from load import Load, reasons, statuses
 from message import is_signed, request, signed
 from test_admin import target
@@ -307,6 +308,18 @@ def test_an_answer_that_stops_in_the_middle_ends_with_the_idle_timeout(pair):
         with pytest.raises((EOFError, ConnectionResetError)):
             wire.ask()
     assert gateway.ask(path="/other").status == 200
+
+
+def test_trailers_that_drip_are_no_progress(pair):
+    """Neither for a client of HTTP/1 nor for one of HTTP/2: they are no bytes of a body."""
+    gateway, host = pair("idleTimeout: 500ms", protocols="[h2, h1]")
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+    host.on("/", Reply(raw=head + b"a: b\r\n" * 1000, pace=0.05, end="hang"))
+    with gateway.wire() as wire, pytest.raises((EOFError, ConnectionResetError)):
+        wire.ask()
+    with Http2(gateway.port) as client:
+        answer = client.ask()
+        assert answer.status == 200 and answer.reset is not None and not answer.ended
 
 
 def test_a_slow_answer_is_not_cut_while_it_goes_on(pair):

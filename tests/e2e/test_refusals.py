@@ -212,6 +212,21 @@ def test_bytes_that_come_late_behind_an_answer_are_not_the_next_ones(pair):
             assert wire.ask(path="/b").body == b"right"
 
 
+def test_bytes_behind_an_answer_are_not_the_next_ones_of_a_busy_gateway(pair):
+    """It learns of the next request first, and then of bytes that are no answer to it: they came before it was sent."""
+    gateway, host = pair()
+    host.on("/a", Reply(body=b"ok"))
+    host.on("/b", Reply(body=b"right"))
+    with gateway.wire() as wire:
+        for _ in range(3):
+            assert wire.ask(path="/a").body == b"ok"
+            gateway.stop()
+            wire.send(request(path="/b"))
+            host.say(b"HTTP/1.1 408 Too Late\r\ncontent-length: 5\r\n\r\nwrong")
+            gateway.signal(signal.SIGCONT)
+            assert wire.answer().body == b"right"
+
+
 def test_no_route_is_404_and_never_an_open_proxy(gateway, host):
     there = host()
     made = gateway(f"services:\n  a.test:\n    hosts: [{there.address}]\n    match: {{prefix: /a}}\n")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """TLS towards hosts: verification, names, sessions, and what a failed handshake is."""
 
+import contextlib
 import socket
 import ssl
 
 import pytest
+from accepting import Accepting
 from certs import Authority
 from conftest import policy_of, wait_until
 from host import Reply, Tunnel
@@ -193,6 +195,79 @@ def test_tls_hosts__an_answer_without_length_is_whole_only_with_tls_own_end(gate
                 there.detach_from.close()
                 with pytest.raises((EOFError, ConnectionResetError)):
                     wire.answer()
+
+
+class Enough(Accepting):
+    """It reads the beginning of a request, answers and closes while the rest is still being written."""
+
+    def __init__(self, tls):
+        self.paths = []
+        super().__init__(tls)
+
+    def serve(self, peer, number):
+        with peer:
+            came = b""
+            while b"\r\n\r\n" not in came:
+                came += peer.recv(4096)
+            self.paths.append(came.split()[1])
+            peer.sendall(b"HTTP/1.1 413 Enough\r\nContent-Length: 2\r\n\r\nno")
+
+
+def test_tls_hosts__a_host_that_has_heard_enough_is_asked_once_and_its_answer_passes(gateway, authority):
+    """The end comes between two writes of one request: a part of it was sent."""
+    this = Enough(authority.issue().server())
+    try:
+        edge = gateway(hosts_of([this], f"ca: {authority.cert}", "breaker: {enabled: false}"))
+        for number in range(60):
+            answer = edge.ask("POST", f"/{number}", body=b"x" * 1_000_000)
+            assert (answer.status, answer.body) == (413, b"no")
+        assert this.paths == [b"/%d" % number for number in range(60)]
+    finally:
+        this.listener.close()
+
+
+class Farewell(Accepting):
+    """It sends close_notify in one segment with the last bytes of its answer, and then waits for the gateway's end. It never reads a second request."""
+
+    def __init__(self, context, answer):
+        self.context, self.answer, self.paths = context, answer, []
+        super().__init__()
+
+    def serve(self, peer, number):
+        came, made = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self.context.wrap_bio(came, made, server_side=True)
+
+        def until_done(function):
+            while True:
+                try:
+                    return function()
+                except ssl.SSLWantReadError:
+                    peer.sendall(made.read())
+                    came.write(peer.recv(65536) or exit())  # which ends this thread
+
+        with peer:
+            until_done(tls.do_handshake)
+            self.paths.append(until_done(lambda: tls.read(65536)).split()[1])
+            tls.write(self.answer)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.unwrap()
+            peer.sendall(made.read())
+            while peer.recv(65536):
+                pass
+
+
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 2\r\n"])
+def test_tls_hosts__a_farewell_behind_an_answer_ends_it_and_its_connection(gateway, authority, length):
+    """Many hosts close their socket only when the gateway has said goodbye, too."""
+    this = Farewell(authority.issue().server(), b"HTTP/1.1 200 OK\r\n" + length + b"\r\nok")
+    try:
+        edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
+        for number in range(3):
+            answer = edge.ask("POST", f"/{number}", body=b"x")
+            assert (answer.status, answer.body) == (200, b"ok")
+        assert this.paths == [b"/0", b"/1", b"/2"]
+    finally:
+        this.listener.close()
 
 
 def test_tls_hosts__a_silent_host_is_left_after_the_connect_timeout(gateway):

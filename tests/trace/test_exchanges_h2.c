@@ -26,6 +26,10 @@
 #define SETTINGS_ACK                       FRAME("\0", "\4", "\1", "\0")
 #define OK_END(stream)                     FRAME("\1", "\1", "\5", stream) "\x88" /* :status 200 */
 #define PONG                               FRAME("\10", "\6", "\1", "\0") "becalm!!"
+#define OK(stream)                         FRAME("\1", "\1", "\4", stream) "\x88"
+#define X(stream)                          FRAME("\1", "\0", "\0", stream) "x"
+#define REFUSED(stream)                    FRAME("\4", "\3", "\0", stream) "\0\0\0\7"
+#define GONE                               FRAME("\10", "\7", "\0", "\0") "\0\0\0\0\0\0\0\0"
 /* :status 200, content-type: application/grpc; then grpc-status in trailers. */
 #define GRPC_HEAD(stream)            \
     FRAME("\23", "\1", "\4", stream) \
@@ -284,7 +288,80 @@ static void test_exchange_h2__a_call_of_grpc_that_is_reset_is_held_against_the_h
                             "[  0ms] client 1 hears 200\n");
 }
 
-BECALM_TESTS(cmocka_unit_test(test_exchange_h2__a_silent_connection_is_asked_after_10s_and_lost_5s_later),
+/* :status 200, content-type: application/grpc and grpc-status: 14, which belongs into trailers. */
+#define GRPC_HEAD_FAILED(stream)     \
+    FRAME("\43", "\1", "\4", stream) \
+    "\x88\x5f\x10"                   \
+    "application/grpc\x10\x0b"       \
+    "grpc-status\x02"                \
+    "14"
+
+#define AGAIN                                                 \
+    "[  0ms] host a1 hears HEADERS 3, DATA 3 end\n"           \
+    "[  0ms] host a1 says HEADERS 3, DATA 3, HEADERS 3 end\n" \
+    "[  0ms] client 1 hears 200 and 27 bytes\n"
+
+/* A failure in the head counts, whether the trailers that say otherwise come with it or later. */
+static void test_exchange_h2__a_failure_in_the_head_of_grpc_counts_however_it_comes(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        struct lab lab;
+        lab_begin(&lab, ONE, CALL, sizeof CALL - 1);
+        if (later == 0) {
+            SAYS(&lab, 1, GRPC_HEAD_FAILED("\1") X("\1") GRPC_OK("\1"));
+        } else {
+            SAYS(&lab, 1, GRPC_HEAD_FAILED("\1"));
+            SAYS(&lab, 1, X("\1") GRPC_OK("\1"));
+        }
+        SAYS(&lab, 1, GRPC_HEAD("\3") X("\3") GRPC_OK("\3"));
+        lab_expect(&lab, later == 0 ? CALLED "[  0ms] host a1 says HEADERS 1, DATA 1, HEADERS 1 end\n" AGAIN
+                                    : CALLED "[  0ms] host a1 says HEADERS 1\n"
+                                             "[  0ms] host a1 says DATA 1, HEADERS 1 end\n" AGAIN);
+    }
+}
+
+#define POST "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+
+/* A host that has begun to answer has acted on the request, whatever it says behind that. */
+static void test_exchange_h2__a_post_that_is_refused_behind_its_answer_is_not_sent_again(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, POST, sizeof POST - 1);
+    SAYS(&lab, 1, OK("\1") X("\1") REFUSED("\1"));
+    lab_client_says_bytes(&lab, 1, POST, sizeof POST - 1);
+    SAYS(&lab, 1, OK("\3") X("\3") GONE);
+    lab_pass(&lab, S);
+    lab_expect(&lab, CALLED "[  0ms] host a1 says HEADERS 1, DATA 1, RST_STREAM 1\n"
+                            "[  0ms] client 1 hears 502 and 169 bytes\n"
+                            "[  0ms] client 1 says POST /a and 5 bytes\n"
+                            "[  0ms] host a1 hears HEADERS 3, DATA 3 end\n"
+                            "[  0ms] host a1 says HEADERS 3, DATA 3, GOAWAY\n"
+                            "[  0ms] client 1 hears 502 and 169 bytes\n"
+                            "[  0ms] host a1 hears GOAWAY\n"
+                            "[  0ms] host a1 hears the end\n");
+}
+
+/* One that has not is asked again. */
+static void test_exchange_h2__a_post_that_is_refused_is_sent_again(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab, ONE, POST, sizeof POST - 1);
+    SAYS(&lab, 1, REFUSED("\1"));
+    lab_pass(&lab, MS);
+    SAYS(&lab, 1, OK_END("\3"));
+    lab_expect(&lab, CALLED "[  0ms] host a1 says RST_STREAM 1\n"
+                            "[  0ms] host a1 hears HEADERS 3, DATA 3 end\n"
+                            "[  1ms] host a1 says HEADERS 3 end\n"
+                            "[  1ms] client 1 hears 200\n");
+}
+
+BECALM_TESTS(cmocka_unit_test(test_exchange_h2__a_post_that_is_refused_behind_its_answer_is_not_sent_again),
+             cmocka_unit_test(test_exchange_h2__a_post_that_is_refused_is_sent_again),
+             cmocka_unit_test(test_exchange_h2__a_failure_in_the_head_of_grpc_counts_however_it_comes),
+             cmocka_unit_test(test_exchange_h2__a_silent_connection_is_asked_after_10s_and_lost_5s_later),
              cmocka_unit_test(test_exchange_h2__a_host_that_answers_a_ping_may_take_its_time),
              cmocka_unit_test(test_exchange_h2__a_host_that_answers_pings_alone_is_asked_again_for_new_requests),
              cmocka_unit_test(test_exchange_h2__whatever_a_host_says_shows_that_it_lives),

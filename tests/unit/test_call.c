@@ -424,6 +424,36 @@ static void test_call__a_request_that_streams_has_its_time_when_it_is_through(vo
     assert_int_equal(call.record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
 }
 
+/* Its deadline has not begun, but no wait is longer than that. */
+static void test_call__a_request_that_streams_does_not_wait_for_longer_than_its_deadline_would_be(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target = {0};
+    struct becalm_request request = {.idempotent = true, .streams = true};
+    becalm_policy_defaults(&policy);
+    for (int longer = 0; longer < 2; longer++) {
+        struct becalm_call call;
+        struct becalm_action action;
+        becalm_call_init(&call, &policy, &target, &request);
+        struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+        becalm_call_step(&call, &event, &action);
+        event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .at.now = 100 * BECALM_S};
+        event.outcome = (struct becalm_outcome){.kind = BECALM_OUTCOME_REJECTED, .status = 503, .has_hint = true};
+        event.outcome.hint = longer == 0 ? policy.deadline / 2 : policy.deadline;
+        becalm_call_step(&call, &event, &action);
+        check_eq_u64(becalm_call_ended(&call), (uint64_t)longer);
+        if (longer == 0) {
+            assert_int_equal(action.why, BECALM_WHY_HINT);
+            becalm_call_streamed(&call, 101 * BECALM_S);
+            check_true(action.wake_at <= call.deadline_at);
+        } else {
+            assert_int_equal(call.record.reason, BECALM_WHY_DEADLINE);
+            check_true(action.retry_after >= policy.deadline);
+        }
+    }
+}
+
 static uint64_t in_flight_at(const struct becalm_target *target, uint32_t host)
 {
     return atomic_load_explicit(&target->hosts->host[host].in_flight, memory_order_relaxed);
@@ -597,6 +627,7 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__whatever_happens_everything_is_given_back_and_nothing_is_sent_after_the_end),
     cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
     cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
+    cmocka_unit_test(test_call__a_request_that_streams_does_not_wait_for_longer_than_its_deadline_would_be),
     cmocka_unit_test(test_call__an_attempt_counts_for_the_host_that_it_went_to),
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),

@@ -100,13 +100,20 @@ static becalm_ns typical_attempt(struct step *s)
     return sketch == NULL ? 0 : becalm_sketch_typical(sketch, s->now);
 }
 
+/* The deadline that a wait has to fit into. The policy's deadline of a request that still streams has not begun: a wait
+ * fits if it would do so in case the request ended now. Otherwise a server's hint of a year would hold such a call. */
+static becalm_ns wait_deadline(const struct step *s)
+{
+    return becalm_deadline_at(s->now, s->call->policy->deadline, s->call->deadline_at);
+}
+
 /* The wait that the next host asked of all callers, spread as a hint to this call is. At most half of the time that is
  * left: it was said to another call, and must not end this one. */
 static void wait_for_host(struct step *s, struct becalm_wait *wait)
 {
     const struct becalm_call *call = s->call;
     becalm_ns asked = becalm_hosts_hint(call->target->hosts, call->next_host, s->now);
-    becalm_ns left = becalm_ns_left(s->now, call->deadline_at);
+    becalm_ns left = becalm_ns_left(s->now, wait_deadline(s));
     uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_HINT);
     becalm_ns spread = becalm_ns_after(asked, becalm_rand_below(random, asked / 2));
     spread = left == BECALM_NEVER ? spread : becalm_ns_min(spread, left / 2);
@@ -167,7 +174,7 @@ static void wait_draw(struct step *s, const struct becalm_outcome *outcome, stru
 static void wait_fit(struct step *s, struct becalm_wait *wait, becalm_ns typical)
 {
     const struct becalm_call *call = s->call;
-    becalm_ns left = becalm_ns_left(s->now, call->deadline_at);
+    becalm_ns left = becalm_ns_left(s->now, wait_deadline(s));
     becalm_ns need = becalm_ns_after(typical, typical / 4);
     bool asked = wait->hinted || (call->target->rate != NULL && becalm_rate_peek(call->target->rate, s->now) > 0);
     if (typical > 0 && left > need && !asked) {
@@ -268,12 +275,13 @@ static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const stru
     struct becalm_wait wait;
     wait_draw(s, outcome, &wait);
     becalm_ns typical = typical_attempt(s);
-    if (!becalm_deadline_fits(s->now, call->deadline_at, wait.wait, typical)) {
+    becalm_ns deadline_at = wait_deadline(s);
+    if (!becalm_deadline_fits(s->now, deadline_at, wait.wait, typical)) {
         wait_fit(s, &wait, typical);
     }
-    if (!becalm_deadline_fits(s->now, call->deadline_at, wait.wait, typical)) {
+    if (!becalm_deadline_fits(s->now, deadline_at, wait.wait, typical)) {
         call->retry_after = wait.hinted ? wait.wait : BECALM_NEVER;
-        becalm__call_explain(s, becalm_ns_left(s->now, call->deadline_at), becalm_ns_after(wait.wait, typical));
+        becalm__call_explain(s, becalm_ns_left(s->now, deadline_at), becalm_ns_after(wait.wait, typical));
         return BECALM_WHY_DEADLINE;
     }
     if (!budgets_take(s, outcome->kind)) {

@@ -733,13 +733,14 @@ static __attribute__((noinline)) bool take_grpc(struct attempt *attempt, const s
 {
     struct becalm_outcome outcome;
     attempt->grpc = attempt->status == 200 && grpc_is_call(offer->head);
-    if (attempt->grpc && !offer->ended && !says_failure(offer->head)) {
+    bool failed = attempt->grpc && says_failure(offer->head); /* also where trailers came that say otherwise */
+    if (attempt->grpc && !offer->ended && !failed) {
         return (offer->pieces->bytes == 0 && await(attempt, offer->head)) || tell_provisional(attempt, offer);
     }
     bool alien = !attempt->grpc && attempt->status < 400; /* no answer of gRPC, and none of HTTP's failures */
     bool only = offer->pieces->bytes == 0;                /* where messages follow a head, trailers tell */
-    if (alien || (attempt->grpc && offer->ended)) {
-        grpc_classify(attempt, alien || only || says_failure(offer->head) ? offer->head : NULL, &outcome);
+    if (alien || (attempt->grpc && !failed)) {
+        grpc_classify(attempt, alien || only ? offer->head : NULL, &outcome);
     } else {
         answer_classify(attempt, offer->head, &outcome);
     }

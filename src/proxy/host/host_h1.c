@@ -74,13 +74,22 @@ static size_t held(const struct host_stream *stream)
     return (size_t)stream->upstream->wire.out.size + stream->h1.part.size;
 }
 
-/* Writes all, or keeps the rest for later. False: the connection is broken, or there is no memory for the rest. */
-static bool put(struct host_stream *stream, struct iovec *part, int count)
+/* Writes all, or keeps the rest for later. Below 0: the connection is broken, or there is no memory for the rest. */
+static ssize_t put(struct host_stream *stream, struct iovec *part, int count)
 {
     ssize_t sent = buffered_write(worker_of(stream), &stream->upstream->wire, part, count);
-    stream->h1.wrote |= sent > 0 || sent == WIRE_FULL;
+    stream->h1.wrote |= sent > 0 || sent == WIRE_FULL || sent == WIRE_TORN;
     stream->h1.written += sent > 0 ? (size_t)sent : 0;
-    return sent >= 0;
+    return sent;
+}
+
+/* A host that has heard enough answers and closes. The request can't be written to its end, but reading tells whether
+ * there is an answer. */
+static void read_instead(struct host_stream *stream)
+{
+    stream->h1.said = false;
+    wire_again(&stream->upstream->wire);
+    loop_later(&worker_of(stream)->loop, &stream->task);
 }
 
 /* The body: as it is, or as a chunk where its length was not known beforehand. */
@@ -130,11 +139,13 @@ static bool send_request(struct host_stream *stream, const struct draft *draft, 
     }
     part[0] = (struct iovec){out.at, out.length};
     int count = draft->framing == BODY_NONE ? 1 : 1 + body_parts(stream, body, chunk_head, part + 1);
-    if (!put(stream, part, count)) {
+    ssize_t sent = put(stream, part, count);
+    if (sent == WIRE_TORN) {
+        read_instead(stream);
+    } else if (sent < 0) {
         broken(stream);
-        return false;
     }
-    return true;
+    return sent >= 0;
 }
 
 static bool more(struct host_stream *stream, const struct stream_part *body)
@@ -142,10 +153,8 @@ static bool more(struct host_stream *stream, const struct stream_part *body)
     struct iovec part[3];
     char chunk_head[20];
     int count = body_parts(stream, body, chunk_head, part);
-    if (!put(stream, part, count)) {
-        /* A host that has heard enough answers and closes: reading tells whether there is an answer. */
-        wire_again(&stream->upstream->wire);
-        loop_later(&worker_of(stream)->loop, &stream->task);
+    if (put(stream, part, count) < 0) {
+        read_instead(stream);
         return false;
     }
     stream->h1.said = body->ended;
@@ -156,7 +165,7 @@ static bool more(struct host_stream *stream, const struct stream_part *body)
 static bool flush_rest(struct host_stream *stream)
 {
     size_t before = stream->h1.written;
-    if (!put(stream, NULL, 0)) {
+    if (put(stream, NULL, 0) < 0) {
         wire_again(&stream->upstream->wire); /* a read shows the error, and whether there was an answer before it */
         return false;
     }
@@ -227,6 +236,9 @@ static bool take_body(struct host_stream *stream, const struct head *head, const
             release(stream, at == end);
         }
         stream->h1.answers = true;
+        if (head == NULL && pieces.bytes == 0 && !ended) {
+            return true; /* bytes between payloads alone are no progress of the answer */
+        }
         bool goes_on = head == NULL ? stream->calls->body(stream, &pieces, ended)
                                     : stream->calls->head(stream, head, &pieces, ended);
         if (!goes_on || ended) {

@@ -176,16 +176,17 @@ static void leave(struct host_h2 *h2)
 static void fail_closed(struct host_stream *stream)
 {
     struct host_h2 *h2 = h2_of(stream);
+    bool silent = !stream->h2.told && stream->h2.head == NULL; /* a host that has begun to answer has acted on it */
     struct host_failure failure = {
         .failure = stream->h2.told ? BECALM_HTTP_CUT : BECALM_HTTP_RESET, .reset = true, .code = stream->h2.code};
     if (stream->h2.rule != NULL) {
         failure = (struct host_failure){.failure = BECALM_HTTP_BAD_ANSWER, .rule = stream->h2.rule, .h2 = true};
-    } else if (stream->h2.code == H2_REFUSED_STREAM && !stream->h2.told) {
+    } else if (stream->h2.code == H2_REFUSED_STREAM && silent) {
         /* The host has not looked at it. If the host goes away, that is no failure. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = h2->going};
-    } else if (stream->h2.code == H2_ENHANCE_YOUR_CALM && !stream->h2.told) {
+    } else if (stream->h2.code == H2_ENHANCE_YOUR_CALM && silent) {
         failure.failure = BECALM_HTTP_OVERLOADED;
-    } else if (stream->h2.code == H2_HTTP_1_1_REQUIRED && !stream->h2.told && upstream_goes_h1(h2->upstream)) {
+    } else if (stream->h2.code == H2_HTTP_1_1_REQUIRED && silent && upstream_goes_h1(h2->upstream)) {
         /* The host asks for HTTP/1.1, and has not executed the request. */
         failure = (struct host_failure){.failure = BECALM_HTTP_REFUSED_STREAM, .unsent = true, .stale = true};
         leave(h2);

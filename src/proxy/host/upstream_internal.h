@@ -143,6 +143,13 @@ static inline bool alive(struct upstream *upstream)
     return wire_peek(&upstream->wire) == WIRE_QUIET;
 }
 
+/* May it be used for another request? Bytes that came before that request are no answer to it, even if their event is
+ * handled later. */
+static inline bool is_usable(struct upstream *upstream, bool careful)
+{
+    return !is_late(upstream) && ((!careful && !upstream->wire.source.due) || alive(upstream));
+}
+
 /* Tells the stream that wanted the connection, if it is still there. */
 static inline void tell_failed(struct host_stream *stream, const struct host_failure *failure)
 {

@@ -91,7 +91,7 @@ struct upstream *upstream_take_introduced(const struct upstream_host *host, stru
         if (each->host != host) {
             continue;
         }
-        if (!is_late(each) && (!stream->careful || alive(each))) {
+        if (is_usable(each, stream->careful)) {
             take(each);
             return each;
         }

@@ -85,7 +85,7 @@ static struct upstream *take_idle(struct upstream_host *host, bool careful)
 {
     while (host->idle.latest != NULL) {
         struct upstream *upstream = host->idle.latest;
-        if (!is_late(upstream) && (!careful || alive(upstream))) {
+        if (is_usable(upstream, careful)) {
             idle_remove(upstream);
             upstream->state = UPSTREAM_BUSY;
             upstream->reused = true;
