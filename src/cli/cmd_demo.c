@@ -600,7 +600,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "seconds", .argument = "N", .help = "end by itself after so long; else Ctrl-C does"},
+    {.name = "seconds", .argument = "N", .help = "end after N seconds; without it, Ctrl-C ends the demo"},
     {.name = "headless", .help = "play one storm, print a summary and end: for scripts"},
     {.name = "fault",
      .argument = "FAULT",
@@ -608,7 +608,7 @@ static const struct cli_option options[] = {
      .complete = CLI_WORDS,
      .words = "dead slow flapping errors",
      .many = true},
-    {.name = "port", .argument = "N", .help = "of the page; else any that is free"},
+    {.name = "port", .argument = "N", .help = "the port of the page; default: any free port"},
     {.name = "json", .help = "print only the summary, as JSON"},
     {.name = NULL},
 };
@@ -620,8 +620,8 @@ const struct cli_command cmd_demo = {
     .purpose = "Starts three small services in a chain, users who call them, and two real\n"
                "gateways, all in this process and on loopback: one retries naively, one has\n"
                "Becalm's default policy. A page in the browser shows both lanes side by side,\n"
-               "and has buttons to hurt and heal the last service. The first storm comes by\n"
-               "itself after ten seconds. Nothing is written anywhere.",
+               "and has buttons to break and heal the last service. The first storm comes by\n"
+               "itself after ten seconds. The demo writes no files.",
     .options = options,
     .examples = "  becalm demo\n"
                 "  becalm demo --headless --fault slow\n"

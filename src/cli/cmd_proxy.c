@@ -359,8 +359,8 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "allow-unknown", .help = "unknown keys are warnings, for rolling upgrades"},
-    {.name = "quiet", .letter = 'q', .help = "do not print the addresses it listens on"},
-    {.name = "dumpable", .help = "let core dumps, debuggers and profilers see its memory"},
+    {.name = "quiet", .letter = 'q', .help = "do not print the listening addresses"},
+    {.name = "dumpable", .help = "let core dumps, debuggers and profilers read the gateway's memory"},
     {.name = NULL},
 };
 

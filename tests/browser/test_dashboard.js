@@ -222,7 +222,7 @@ test("a storm is told by sign, word and number", async (t) => {
   const storm = page.locator('.storm[data-storm="storm"]');
   await storm.waitFor();
   assert.match(await storm.textContent(), /▲ Retry storm/);
-  assert.match(await storm.locator('[data-sign="retryShare"]').textContent(), /75 %.*above 50 %.*it is one/);
+  assert.match(await storm.locator('[data-sign="retryShare"]').textContent(), /75 %.*above 50 %.*a sign/);
   await accessible(page, "storm");
   await picture(page, "storm", {});
 });
@@ -238,7 +238,7 @@ test("a dead service is told so in one sentence, and its outage is one row", asy
   await page.goto(`${gateway.admin}/#/service/a`);
   await live(page);
   const verdict = () => figure(page, "verdict");
-  await until("what is the matter", async () => /^a answers nothing and has answered nothing since the gateway started: both hosts fail with 503; the breaker is open since [\d:]{8}.* probes failed; .*callers\/s get 503\.$/.test(await verdict()));
+  await until("what is the matter", async () => /^a answers no call and has answered none since the gateway started: both hosts fail with 503; the breaker is open since [\d:]{8}.* probes failed; .*callers\/s get 503\.$/.test(await verdict()));
   assert.equal(await page.locator(".verdict").getAttribute("data-weight"), "critical");
   await until("one row for it", async () => /^[\d:]{8} open since then, \d+ probes failed$/.test((await page.locator(".moves li").allTextContents()).join("|")));
   const { breaker } = await gateway.target("a");

@@ -74,7 +74,7 @@ test("a fault by its button: one lane storms, the other does not, and only one i
   await until("three times the requests on the left", async () => ((left, right) => left > 3 * right)(...(await arrivals())));
   await until("the left is still down", async () => (await shown(page, "naive", "after")) === "still down");
   await until("it is said", async () => /^Naive retries are still down, .* Becalm was back after/.test(await page.locator("#verdict").textContent()));
-  assert.match(await page.locator('[data-lane="becalm"]').textContent(), /refused since it was hurt.*\d (limit|shed|stopped|deadline|breaker open|budget empty)/);
+  assert.match(await page.locator('[data-lane="becalm"]').textContent(), /refused since the fault.*\d (limit|shed|stopped|deadline|breaker open|budget empty)/);
   await readme(page, healed, state);
 
   await page.locator("#simulate").click();

@@ -145,7 +145,7 @@ test("before the list is read nobody is counted", { skip: missing }, async (t) =
     await route.fulfill({ json: answer });
   });
   await page.goto(`${gateway.admin}/#/fleet`);
-  await page.getByText("The list has not been read yet.").waitFor();
+  await page.getByText("The list of instances has not been read yet.").waitFor();
   const values = await page.locator(".tile-value").allTextContents();
   assert.deepEqual(values.slice(1), ["–", "–", "–", "–"], "no number of anything");
 });
@@ -160,7 +160,7 @@ test("who shares nothing is offered no such page, and the page says so", async (
     assert.deepEqual(page.problems, []);
   });
   await page.goto(`${gateway.admin}/#/fleet`);
-  await page.getByText("This gateway shares nothing").waitFor();
+  await page.getByText("This gateway has no fleet").waitFor();
   await until("what the gateway is", async () => (await page.locator("#about").textContent()) !== "");
   assert.equal(await page.locator("nav a", { hasText: "Fleet" }).isVisible(), false);
 });

@@ -806,7 +806,7 @@ static const struct cli_option check_options[] = {
 
 const struct cli_command cmd_check = {
     .name = "check",
-    .summary = "validate a policy, and prove how bad it can get",
+    .summary = "validate a policy, and prove its worst case",
     .usage = "check [options] POLICY...",
     .purpose = "Validates and lints policy files. From the call graph in them (calls: [...]) it\n"
                "computes how many attempts one client request can become at each service, and\n"

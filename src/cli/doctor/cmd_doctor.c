@@ -262,19 +262,23 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "admin", .argument = "ADDRESS", .help = "of the gateway that runs; the policy's, or 127.0.0.1:9900"},
+    {.name = "admin",
+     .argument = "ADDRESS",
+     .help = "the running gateway's admin address; the policy's, or 127.0.0.1:9900"},
     {.name = "token-file",
      .argument = "FILE",
-     .help = "one word, for gateways that ask for a token",
+     .help = "a file with the token, where the gateway needs one",
      .complete = CLI_FILE},
-    {.name = "timeout", .argument = "TIME", .help = "for a name and for the hosts of a service: 2s; 10ms to 1m"},
+    {.name = "timeout",
+     .argument = "TIME",
+     .help = "time limit for a DNS name, and for the hosts of a service: 2s; 10ms to 1m"},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "root",
      .argument = "DIR",
      .help = "where the machine's /proc and /sys are: /host in a container",
      .complete = CLI_FILE},
-    {.name = "strict", .help = "warnings fail too"},
-    {.name = "json", .help = "as JSON, for scripts"},
+    {.name = "strict", .help = "exit with 1 on warnings too"},
+    {.name = "json", .help = "print JSON, for scripts"},
     {.name = NULL},
 };
 

@@ -265,7 +265,7 @@ static int page_read(const char *text, size_t length, bool shows)
         }
     }
     if (shows && stores == 0 && !json.failed) {
-        printf("This gateway shares nothing: its policy has no shared budget.\n");
+        printf("This gateway has no fleet: its policy has no shared budget.\n");
     }
     return json.failed ? -1 : ready;
 }
