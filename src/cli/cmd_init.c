@@ -22,7 +22,8 @@ static const struct {
 } questions[QUESTIONS] = {
     [SERVICE] = {"service", "What is the name of the service behind Becalm?", "app"},
     [HOSTS] = {"hosts", "Where are its hosts? host:port, several with commas", "127.0.0.1:9001"},
-    [MODE] = {"mode", "Shall Becalm act (enforce), or only count at first what it would do (shadow)?", "shadow"},
+    [MODE] = {"mode", "Shall Becalm enforce the policy (enforce), or at first only count its decisions (shadow)?",
+              "shadow"},
 };
 
 struct init {
@@ -87,20 +88,20 @@ static bool policy_write(struct init *init)
 {
     struct text text = {init->policy, sizeof init->policy, 0};
     put(&text, "# yaml-language-server: $schema=/usr/share/becalm/becalm.schema.json\n"
-               "# Written by `becalm init`. becalm.yaml(5) lists all keys; `becalm check` says what this file means.\n"
+               "# Written by `becalm init`. becalm.yaml(5) lists all keys; `becalm check` finds mistakes.\n"
                "listen: ");
     put_quoted(&text, init->listen, strlen(init->listen));
     put(&text, "\nadmin: 127.0.0.1:9900 # the dashboard, metrics and `becalm top`\n\n");
     put(&text, "defaults: {mode: ");
     put_quoted(&text, init->answer[MODE], strlen(init->answer[MODE]));
     put(&text, strcmp(init->answer[MODE], "shadow") == 0
-                   ? "} # counts what it would do, and does nothing; take this line out to let it act\n"
+                   ? "} # Becalm only counts its decisions; remove this line to enforce them\n"
                    : "}\n");
     put(&text, "\nservices:\n  ");
     put_quoted(&text, init->answer[SERVICE], strlen(init->answer[SERVICE]));
     put(&text, ":\n    hosts: ");
     put_hosts(&text, init->answer[HOSTS]);
-    put(&text, "\n    match: {prefix: /} # all requests are its own\n");
+    put(&text, "\n    match: {prefix: /} # all requests go to this service\n");
     return text.used < text.size;
 }
 

@@ -187,7 +187,7 @@ static void draw_status(const struct view *view, struct screen *s)
         screen_put(s, SCREEN_WARN, "  ! %s/s for no service", screen_rate(table_unrouted(&view->table), text));
     }
     if (state != NULL && state->draining) {
-        screen_put(s, SCREEN_WARN, "  ! draining: told to end");
+        screen_put(s, SCREEN_WARN, "  ! draining: shuts down");
     }
     if (state != NULL && state->faults > 0) {
         screen_put(s, SCREEN_WARN, "  ! %u fault%s on order", (unsigned)state->faults, state->faults == 1 ? "" : "s");

@@ -206,7 +206,7 @@ static void draw_decision(struct screen *s, const struct state_decision *decisio
 static void draw_decisions(const struct view *view, struct screen *s)
 {
     screen_line(s);
-    screen_put(s, SCREEN_STRONG, "RECENT DECISIONS, and what would have to change for the other one");
+    screen_put(s, SCREEN_STRONG, "RECENT DECISIONS, and the change that would decide otherwise");
     screen_line(s);
     if (strcmp(view->decisions_of, view->chosen) != 0) {
         screen_put(s, SCREEN_PLAIN, "asking the gateway...");

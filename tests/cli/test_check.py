@@ -715,7 +715,7 @@ def test_check__explain_of_what_is_not_there(check):
 def test_check__wrong_usage(becalm):
     done = becalm("check")
     assert done.stderr == (
-        "becalm check: which policy? give at least one file, or - for standard input\nTry 'becalm check --help'.\n"
+        "becalm check: no policy is given: name at least one file, or - for standard input\nTry 'becalm check --help'.\n"
     )
     assert done.returncode == 2
     for wrong in ("0.5", "two", "-1", ""):
@@ -755,7 +755,7 @@ def test_check__what_was_not_judged_is_not_fine(check):
     many = "".join(f"  s{i}: {{jitter: none}}\n" for i in range(600))
     done = check("services:\n" + many)
     assert done.returncode == 1
-    assert "there are more than 500 findings, and the rest was not judged" in done.stdout
+    assert "there are more than 500 findings, and the rest was not checked" in done.stdout
     assert json.loads(check("services:\n" + many, "--json").stdout)["summary"]["truncated"] is True
 
 

@@ -238,7 +238,7 @@ def test_completion__wants_one_shell_that_it_knows(becalm):
     try_it = "Try 'becalm completion --help'.\n"
     for args, said in [
         ([], "which shell? bash, zsh or fish"),
-        (["tcsh"], "unknown shell 'tcsh': there are bash, zsh and fish"),
+        (["tcsh"], "unknown shell 'tcsh'; use bash, zsh or fish"),
         (["bash", "zsh"], "unexpected argument 'zsh'"),
     ]:
         done = becalm("completion", *args)

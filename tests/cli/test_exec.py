@@ -434,7 +434,7 @@ def test_exec__more_input_than_the_cap_passes_through_and_is_not_replayed(run):
     text = "x" * 300_000
     done = run(*FAST, "--stdin-max", "100kB", *sh("wc -c; exit 1"), stdin=text)
     assert (done.returncode, done.stdout.strip()) == (1, "300000")
-    assert done.stderr.endswith("it was given more standard input than --stdin-max (not_replayable)\n")
+    assert done.stderr.endswith("its standard input was longer than --stdin-max (not_replayable)\n")
 
 
 def test_exec__the_cap_of_input_is_the_one_that_was_asked_for(run):
@@ -999,7 +999,7 @@ def test_exec__other_numbers_keep_what_is_left(run):
     other = ["--budget", "b", "--set", "budget.capacity=100", "--set", "budget.refillPerSecond=0"]
     done = run(*FAST, *other, *sh("echo x; exit 1"))
     assert done.stdout == "x\n"
-    assert "budget 'b' was kept with other numbers until now; what was left of it is kept" in done.stderr
+    assert "budget 'b' had other settings until now; its present state is kept" in done.stderr
     assert "other numbers" not in run(*FAST, *other, *sh("exit 1")).stderr
 
 
@@ -1414,7 +1414,7 @@ def test_exec__lists_what_is_shared_and_what_is_left(run):
     breaker = listed(run)["db", "breaker"]
     assert breaker["state"] == "OPEN" and 1000 < breaker["retestInSeconds"] < 6000
     lines = run("--list-budgets").stdout.splitlines()
-    assert lines[0] == f"{run.shared}: what processes share"
+    assert lines[0] == f"{run.shared}: shared budgets and breakers"
     assert lines[1].split(maxsplit=2)[:2] == ["db", "breaker"] and re.search(r" OPEN, tries again in \d+(\.\d+)?[mhs]", lines[1])
     assert lines[2].endswith("budget   7.0 of 10.0 retries left") and len(lines) == 3
     run(*FAST, "-r", "7", "--budget", "pay/night ly", *slow, *sh("exit 1"))

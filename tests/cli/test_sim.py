@@ -422,7 +422,7 @@ def test_compare__says_which_fault_it_is_about(becalm, short):
 
 def test_sim__a_run_can_end_too_soon(becalm, short):
     args = "sim", short, "--policy", "none", "--set", "length=10s"
-    assert "Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n" in fine(becalm(*args))
+    assert "Recovered? Calls succeed at the end, but the run ends less than ten seconds after the recovery.\n" in fine(becalm(*args))
     assert re.search(r"^none .* -$", fine(becalm(*args, "--compare", "none")), re.M)
     assert json.loads(fine(becalm(*args, "--json")))["clients"]["recovered_after_s"] is None
 

@@ -52,4 +52,4 @@ def test_users__proxy_without_a_file_says_what_to_do(becalm, tmp_path):
     assert said.returncode == 2 and "`becalm init` writes a first one" in said.stderr
     (tmp_path / "becalm.yaml").write_text('services: {a: {hosts: ["127.0.0.1:9"]}}\n')
     said = becalm("proxy")
-    assert said.returncode == 2 and "`becalm proxy becalm.yaml` runs the one that is here" in said.stderr
+    assert said.returncode == 2 and "`becalm proxy becalm.yaml` runs the one in this folder" in said.stderr

@@ -421,7 +421,7 @@ def test_an_address_that_speaks_nothing_else_ends_what_does_not_begin_with_the_p
     assert b"HTTP/1" not in came and came[3] == SETTINGS
     assert came.endswith(frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 1])))  # PROTOCOL_ERROR
     edge.expect_metric(1, "becalm_h2_goaway_total", why="protocol")
-    told = "does not speak HTTP/2 to an address that speaks nothing else"
+    told = "does not speak HTTP/2 to an address that accepts only HTTP/2"
     times = 0 if first.startswith(b"PRI") else 1
     wait_until(lambda: len(edge.log_lines(told)) == times)
     all_of(edge.port, first)  # it is said once

@@ -219,7 +219,7 @@ def test_import_live__an_import_of_nginx_makes_as_many_attempts_as_nginx(live, n
         expected = {} if "invalid_header" in NGINX_SOURCES[name] else {("GET", "/garbage")}
     if "non_idempotent" in NGINX_SOURCES[name]:
         expected = {("GET", "/garbage"), ("POST", "/garbage")}
-    if "warning: http_500 has no equal: an error of the application is retried once per call" in findings:
+    if "warning: http_500 has no equivalent: an error of the application is retried once per call" in findings:
         assert results["GET", "/s500"] == (3, 2)
         expected = {("GET", "/s500")}
     assert differences(results).keys() <= set(expected), differences(results)

@@ -90,7 +90,7 @@ def test_what_a_store_has_forgotten_is_told_again_and_nothing_is_executed_twice(
     assert settled(b, "k").body == b"late" and host.count() == 4, "each once"
     if loss.how in ("an old file", "a stale replica"):
         assert charge(b, "before").body == b"before", "what it has not forgotten has its answer"
-    wait_until(lambda: a.log_lines("idempotency keys: the store was told again"))
+    wait_until(lambda: a.log_lines("idempotency keys: reported to the store again"))
     assert b.metric("becalm_store_requests_total", result="forgot") >= 1
     wait_until(lambda: json.loads(admin(b, "/api/keys").body)["held"])
     (held,) = json.loads(admin(b, "/api/keys").body)["held"]
@@ -178,7 +178,7 @@ def test_what_is_told_again_is_enough_to_doubt(three, tmp_path):
         assert charge(a, "another").status == 200, "so it has heard of the end before; one that it has not heard of is written once more"
         store.kill()
         store.start()
-        wait_until(lambda: a.log_lines("idempotency keys: the store was told again"))
+        wait_until(lambda: a.log_lines("idempotency keys: reported to the store again"))
         assert reason(known_new(b)) == "key_store_forgot" and host.count() == 2
     finally:
         store.stop()

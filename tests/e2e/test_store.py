@@ -181,7 +181,7 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
     assert "write ACL SETUSER becalm ~becalm:{prod}:* [store]" in check()[1]
     redis.tell("ACL", "SETUSER", "becalm", "~becalm:{prod}:*")
     code, said = check()
-    assert code == 0 and "answers, and lets us do all that is needed" in said, said
+    assert code == 0 and "answers, and grants all permissions" in said, said
     done = subprocess.run([PROGRAM, "check", "--store", "--set", f"store.redis=redis://localhost:{redis.port}", policy], capture_output=True, text=True, check=False)
     assert f"{policy}:1:1: note: the store localhost:{redis.port} answers" in done.stdout, "what --set says has no place in the file"
     redis.tell("REPLICAOF", "127.0.0.1", "1")
@@ -210,7 +210,7 @@ def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(serv
     assert code == 1 and "idempotencyStore.encryptFile: " in said, said
     (tmp_path / "e").write_text("one " + "5a" * 32 + "\n")
     code, said = check()
-    assert code == 0 and "answers, and lets us do all that is needed" in said and "maxmemory-policy" not in said, said
+    assert code == 0 and "answers, and grants all permissions" in said and "maxmemory-policy" not in said, said
     redis.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     code, said = check()
     assert "(maxmemory-policy allkeys-lru)" in said and "noeviction" in said, said

@@ -41,8 +41,8 @@ static void test_fault__an_order_names_a_service_an_end_and_one_thing(void **sta
     check_refused("[]", "");
     check_refused("{service: a, for: 1s}", "does one thing");
     check_refused("{service: a, for: 1s, errors: 10%, dead: true}", "does one thing");
-    check_refused("{for: 1s, errors: 10%}", "which service does it hit");
-    check_refused("{service: a, errors: 10%}", "how long does it last");
+    check_refused("{for: 1s, errors: 10%}", "the fault needs a service");
+    check_refused("{service: a, errors: 10%}", "the fault needs an end");
     check_refused("{service: a, errors: 10%, for: 2h}", "for");
     check_refused("{service: a, errors: 10%, for: 0s}", "for");
     check_refused("{service: a, errors: 10%, for: 1s, wat: 1}", "wat");
@@ -59,7 +59,7 @@ static void test_fault__what_is_no_fault_or_of_no_gateway_is_refused(void **stat
     check_refused("{service: a, for: 1s, killStore: empty}", "simulator");
     check_refused("{service: a, for: 1s, hangStore: true}", "simulator");
     check_refused("{service: a, for: 1s, emptyStore: true}", "simulator");
-    check_refused("{service: a, for: 1s, errors: 10%, share: 10%}", "says its share itself");
+    check_refused("{service: a, for: 1s, errors: 10%, share: 10%}", "has its own share");
     check_refused("{service: a, for: 1s, latency: 1s, status: 503}", "status belongs");
     check_refused("{service: a, for: 1s, dead: true, status: 200}", "status");
     check_refused("{service: a, for: 1s, dead: true, silent: true}", "silent belongs");
@@ -352,7 +352,7 @@ static void test_fault__names_are_of_one_each_and_there_is_room_for_sixteen(void
         order(&book, "{service: a, for: 60s, dead: true}");
     }
     struct fault *more = read_order("{service: a, for: 60s, dead: true}");
-    check_true(strstr(fault_book_add(&book, more, START), "As many") != NULL);
+    check_true(strstr(fault_book_add(&book, more, START), "The most faults") != NULL);
     fault_free(more);
     check_eq_u64(fault_book_end(&book, "dead-2", START, note_end, NULL), 1);
     check_eq_u64(fault_book_end(&book, "dead-2", START, note_end, NULL), 0);

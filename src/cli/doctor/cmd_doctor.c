@@ -164,7 +164,7 @@ static int policy_lint(struct doctor *d)
     }
     if (errors + warnings > 0) {
         doctor_say(d, errors > 0 ? DOCTOR_FAULT : DOCTOR_WARNING, "policy",
-                   "%s is valid, with %u error%s and %u warning%s of the linter" DO "`becalm check %s` has them",
+                   "%s is valid, with %u error%s and %u warning%s of the linter" DO "`becalm check %s` lists them",
                    becalm_config_name(d->config), errors, errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s",
                    becalm_config_name(d->config));
     } else {
@@ -191,7 +191,7 @@ static int policy_load(struct doctor *d, const struct cli_command *command, cons
         rc = tls_set_make(&set, &(struct tls_set_plan){.config = *config}, diags);
         tls_set_drop(set);
     }
-    diags_tell(d, "policy", diags, "mend the file there");
+    diags_tell(d, "policy", diags, "fix the file there");
     d->config = *config;
     return rc == BECALM_ENOMEM ? rc : d->config == NULL ? 0 : policy_lint(d);
 }

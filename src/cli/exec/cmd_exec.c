@@ -56,8 +56,7 @@ static void say_news(enum shared_news news, const char *what, const char *name)
         (void)cli_fail(&cmd_exec, "%s '%s' was of an older version of becalm; it begins anew", what, name);
         break;
     case SHARED_CHANGED:
-        (void)cli_fail(&cmd_exec, "%s '%s' was kept with other numbers until now; what was left of it is kept", what,
-                       name);
+        (void)cli_fail(&cmd_exec, "%s '%s' had other settings until now; its present state is kept", what, name);
         break;
     }
 }

@@ -284,7 +284,7 @@ static const struct cli_option contention_options[] = {
 static const struct cli_command plan_commands[] = {
     {
         .name = "amplification",
-        .summary = "how often a chain of services repeats one request",
+        .summary = "the number of attempts that a chain of services makes of one request",
         .usage = "plan amplification [options]",
         .purpose = "Computes the load on every service of a chain whose last service fails every\n"
                    "request: each layer multiplies the retries of the layer above. Shows the effect\n"
@@ -332,7 +332,7 @@ static const struct cli_command plan_commands[] = {
         .summary = "how often clients that retry together collide",
         .usage = "plan contention --clients N [options]",
         .purpose = "Computes how many pairs of N clients that failed together come back in the same\n"
-                   "slot of a window, N(N-1)/2W, and what jitter does to it.",
+                   "slot of a window, N(N-1)/2W, and the effect of jitter.",
         .options = contention_options,
         .examples = "  becalm plan contention --clients 1000 --window 1024\n",
         .run = plan_run_contention,
