@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: others are answered, and
-those that do what a slow line does are left alone."""
+"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: other clients
+are answered, and connections that behave like a slow line stay open."""
 
 import contextlib
 import signal
@@ -61,7 +61,7 @@ DRIPS = {
 
 @contextlib.contextmanager
 def dripping(gateway, kind, count):
-    """So many connections, each of which moves a little, twice a second."""
+    """`count` connections, each of which moves a few bytes, twice a second."""
     begin, drip = DRIPS[kind]
     wires = [Wire(gateway.port, source=CROWD, receive_buffer=4096) for _ in range(count)]
     over = threading.Event()
@@ -172,7 +172,7 @@ def test_an_idle_connection_that_is_closed_for_another_is_told(pair):
 
 
 def status(client, stream):
-    """Behind its answer it may be closed for the other one, before it has said all."""
+    """After its answer, the connection may be closed for a newer one, before the client has sent its whole body."""
     with contextlib.suppress(ConnectionError):
         client.answer(stream)
     return client.answers[stream].status
