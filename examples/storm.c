@@ -37,8 +37,7 @@ struct lane {
     uint32_t calls;
     struct event *heap; /* the earliest first */
     uint32_t waiting;
-    struct event
-        *queue; /* requests at the service, in their order; the service does not know which callers have given up */
+    struct event *queue; /* requests at the service, in their order, also of callers that have given up */
     uint32_t first, last, busy;
     becalm_ns now;
     uint64_t seed;

@@ -100,7 +100,7 @@ static void test_fault__each_word_of_a_scenario_means_something_here(void **stat
     check_act("{service: a, for: 1s, reset: 25%}", FAULT_ACT_RESET, 250000);
 }
 
-/* ---- who is hit ---- */
+/* ---- calls that are hit ---- */
 
 #define START (100 * BECALM_S)
 
@@ -305,7 +305,7 @@ static void test_fault__is_over_when_it_has_hit_as_many_as_it_may(void **state)
     check_true(draw(&book, call_at(START)));
     check_true(draw(&book, call_at(START)));
     check_true(!draw(&book, call_at(START)));
-    check_true(fault_book_has(&book, 1, START)); /* who is held by it stays so */
+    check_true(fault_book_has(&book, 1, START)); /* calls that it holds stay held */
     check_true(!fault_book_has(&book, 1, START + 60 * BECALM_S));
     check_eq_u64(fault_book_end(&book, NULL, START, note_end, NULL), 1);
     check_eq_u64(told_why, FAULT_SPENT);
@@ -331,7 +331,7 @@ static void test_fault__of_two_that_hit_the_one_that_fails_acts(void **state)
     check_true(strcmp(hit.name, "errors-2") == 0);
     struct fault_entry entry[FAULTS_IN_FORCE];
     check_eq_u64(fault_book_read(&book, entry), 2);
-    check_eq_u64(entry[0].hits, 1); /* who does not act has not hit */
+    check_eq_u64(entry[0].hits, 1); /* only the fault that acts counts a hit */
     fault_book_free(&book);
 }
 

@@ -80,7 +80,8 @@ static void test_join__an_id_that_strangers_share_proves_nothing(void **state)
     (void)state;
     struct join_table *table = join_table_make();
     enter(table, &one, 1, 5 * SECOND);
-    enter(table, &one, 2, 500 * SECOND); /* whoever wants more time than it has, or to silence another's retries */
+    /* a caller that claims more time than it has, or tries to stop retries of another call */
+    enter(table, &one, 2, 500 * SECOND);
     check_eq_u64(join_deadline(table, &one, 2 * SECOND), BECALM_NEVER);
     join_note(table, &one, spent, 2 * SECOND);
     check_eq_u64(join_mark(table, &one, 2 * SECOND).kind, BECALM_MARK_NONE);

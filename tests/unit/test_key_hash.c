@@ -49,7 +49,7 @@ static void test_key_hash__none_is_freed_and_an_empty_list_has_a_hash(void **sta
     key_hash_free(hash);
 }
 
-/* Whatever the lengths of two texts beside each other, short and long, and however often it was used before. */
+/* With all lengths of two adjacent texts, short and long, and however often the hash was used before. */
 static void test_key_hash__it_is_the_hmac_of_texts_with_their_lengths(void **state)
 {
     (void)state;

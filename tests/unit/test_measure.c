@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured of a run, with runs that are written down by hand: 60 s of 100 calls a second to one service, with a
+/* The measurements of a run, with handwritten runs: 60 s of 100 calls a second to one service, with a
  * fault from 20 s to 30 s. */
 
 #include "check.h"
