@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The demonstration in a real browser: back is hurt and healed by its buttons, and what the page shows is compared with
-// what the services counted. Bounds are generous: the point is who multiplies the load and who comes back.
+// The demonstration in a real browser: back is hurt and healed by its buttons, and the figures of the page are compared
+// with the counts of the services. Bounds are generous: the point is which lane multiplies the load and which lane
+// recovers.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -27,7 +27,7 @@ def findings(done):
     return json.loads(done.stdout)["findings"]
 
 
-# Every rule: a file that breaks it, what is said of that, and a file that is almost the same and fine.
+# Every rule: a file that breaks it, the finding, and a file that is almost the same and valid.
 RULES = [
     (
         "stacked-retries",
@@ -738,7 +738,7 @@ def test_check__every_policy_of_ours_has_no_error(becalm):
 
 
 def test_check__a_hostile_graph_takes_no_time(becalm, tmp_path):
-    """A chain as long as a file can hold, in which everybody also calls the first and somebody unknown."""
+    """A chain as long as a file can hold, in which every service also calls the first one and an unknown one."""
     count = 1500 if SANITIZED else 12000
     lines = ["defaults: {maxRetries: 1000, multiplier: 1.000001}", "services:"]
     lines += [f"  s{i}: {{calls: [s{i + 1}, s0, x{i}]}}" for i in range(count)]

@@ -17,7 +17,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 # An interactive shell in a pseudo-terminal, into which the words and a tab are typed. Its compadd, by which completion
-# functions say what they offer, writes that into a file; "end" says that all has been said.
+# functions make their offers, writes these into a file; "end" marks the last one.
 ZSH_INNER = """
 PS1=
 fpath=("$INSTALLED" $fpath)

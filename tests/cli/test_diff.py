@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm diff: what a change of a policy does, in words."""
+"""becalm diff: the effects of a change of a policy, in words."""
 
 import json
 

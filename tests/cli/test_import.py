@@ -10,7 +10,7 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "policies" / "import"
 
-# What is compared whole: expected/NAME.yaml is the policy, expected/NAME.warnings what goes to stderr.
+# Whole outputs: expected/NAME.yaml is the policy, expected/NAME.warnings is stderr.
 CASES = {
     "seed-istio": ["istio", "virtualservice-retry.yaml", "destinationrule-outlier.yaml"],
     "seed-grpc": ["grpc", "hedging.json"],
@@ -343,7 +343,7 @@ def test_import__a_route_that_cannot_be_said_is_left_out_aloud(imported):
     assert "The route at <stdin>:3 is left out" in done.stdout
 
 
-# ---- what is wrong ----
+# ---- errors ----
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ def test_import__a_route_that_an_earlier_one_hides_is_left_out_with_a_note(impor
     assert "deadline: 7s" not in done.values
 
 
-# ---- whatever the bytes ----
+# ---- any bytes ----
 
 
 @pytest.mark.parametrize(
@@ -686,7 +686,7 @@ def test_import__a_known_key_that_is_there_is_not_asked_for(imported):
     assert "meant?" not in done.stderr and "consecutive5xxErrors: 4" in done.values
 
 
-# ---- what is spoken with hosts ----
+# ---- protocols to hosts ----
 
 ENVOY_CLUSTER = "{name: a, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: h, port_value: 80}}}}]}]}, %s}"
 ENVOY_OPTIONS = "typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {%s}}"

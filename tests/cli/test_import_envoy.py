@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm import envoy, beyond bootstrap files: what Envoy and istioctl print of themselves, xDS, EnvoyFilter, TLS; and what
-all dialects print at the end."""
+"""becalm import envoy, beyond bootstrap files: dumps of Envoy and istioctl, xDS, EnvoyFilter, TLS; and the summary of
+all dialects."""
 
 import json
 import resource

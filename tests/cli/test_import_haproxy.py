@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm import haproxy: what HAProxy would do with each request is what the policy does, or a warning says that it is
-not."""
+"""becalm import haproxy: the policy handles each request as HAProxy would, or a warning says that it does not."""
 
 import pathlib
 import re

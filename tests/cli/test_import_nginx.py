@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm import nginx: what nginx would do with each request is what the policy does, or a warning says that it is not."""
+"""becalm import nginx: the policy handles each request as nginx would, or a warning says that it does not."""
 
 import pathlib
 import re
@@ -78,7 +78,7 @@ def test_import_nginx__files_are_known_by_their_content(becalm, name):
     files = [str(path.relative_to(FOLDER)) for path in CORPUS[name]]
     named = becalm("import", "nginx", *files, cwd=FOLDER)
     guessed = becalm("import", *files, cwd=FOLDER)
-    if name != "split":  # a snippet of nothing but settings looks like nobody's
+    if name != "split":  # a snippet of only settings is of no known dialect
         assert guessed.stdout == named.stdout and named.stdout
 
 

@@ -14,7 +14,7 @@ RULE = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {na
 
 
 def imported(becalm, text, *options, code=0):
-    """The policy, and what was said about it."""
+    """The policy, and the messages of the import."""
     done = becalm("import", *options, "-", stdin=text)
     assert done.returncode == code, done.stderr
     return yaml.safe_load(done.stdout), done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm init: three questions, and a first policy that is valid whatever was answered."""
+"""becalm init: three questions, and a first policy that is valid with all answers."""
 
 import stat
 

@@ -20,7 +20,7 @@ def plan(becalm, *args, **more):
 
 
 def says(becalm, *args, **more):
-    """What it says when all is well."""
+    """The output of a successful run."""
     done = plan(becalm, *args, **more)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becalm sim prints of races, herds and charges, and of the policies that a scenario brings along."""
+"""The output of becalm sim for races, herds and charges, and for a scenario's own policies."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becalm sim draws and tells: the page, the picture, the timelines. Numbers must be those of --json."""
+"""The page, the picture and the timelines of becalm sim. Numbers must be those of --json."""
 
 import json
 import os

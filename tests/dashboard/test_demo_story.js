@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the demonstration's page says, and when.
+// The sentences of the demonstration's page.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -171,7 +171,7 @@ static void test_story__who_waited_for_a_probe_that_failed_is_refused(void **sta
     world_close(&w);
 }
 
-/* A probe that hangs: nobody waits for longer than a quarter of its timeout, here 40 ms. */
+/* A probe that hangs: no call waits for longer than a quarter of its timeout, here 40 ms. */
 static void test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void open_by_timeouts(struct world *w, becalm_ns open_for)
     w->policy.breaker.window_kind = BECALM_WINDOW_COUNT;
     w->policy.breaker.window_size = 5;
     world_open(w, 0);
-    world_run(w, 5 * MS); /* what was sent at 0 was never sent */
+    world_run(w, 5 * MS); /* the attempt of 0 was never sent */
     world_call(w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
     world_run(w, 20 * MS);
     for (int i = 0; i < 5; i++) {
@@ -245,7 +245,7 @@ static void open_by_timeouts(struct world *w, becalm_ns open_for)
     assert_int_equal(becalm_breaker_state(w->target.breaker), BECALM_BREAKER_OPEN);
 }
 
-/* A callee that hangs makes everybody wait for a whole timeout: a quarter of it is not long, and the next probe may be
+/* A callee that hangs makes every call wait for a whole timeout: a quarter of it is not long, and the next probe may be
  * answered within that. */
 static void test_story__callers_wait_for_the_next_probe_of_a_breaker_that_timeouts_opened(void **state)
 {
@@ -280,8 +280,8 @@ static void test_story__nobody_waits_for_the_next_probe_for_longer_than_a_quarte
     world_close(&w);
 }
 
-/* Fewer than five timeouts since the last success are no hang: what answers with errors is not waited for. Nor is what
- * was slower and slower first, nor what a hand has opened. */
+/* Fewer than five timeouts since the last success are no hang: calls do not wait for a callee that answers with errors,
+ * nor for one that got slower and slower first, nor for a breaker that an operator has opened. */
 static void test_story__nobody_waits_for_the_next_probe_unless_the_callee_went_away(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_story__a_probe_goes_to_the_host_with_fewer_failures_in_a_row(vo
     world_close(&w);
 }
 
-/* Further down, a gate, a limit or a breaker said no: nobody was asked, so nothing was found out. */
+/* Further down, a gate, a limit or a breaker said no: the service was not asked, so its state is still unknown. */
 static void test_story__a_probe_that_is_turned_away_below_gives_its_place_back(void **state)
 {
     static const enum becalm_mark_kind marks[] = {BECALM_MARK_UNASKED, BECALM_MARK_OVERLOADED};
@@ -845,7 +845,7 @@ static void test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_bod
     struct reply whole = reply_ok(10 * MS);
     struct reply refused = reply_status(10 * MS, 503);
     whole.head_first = refused.head_first = true;
-    whole.body = refused.body = 90 * BECALM_S; /* longer than every timeout: after the head nobody is in a hurry */
+    whole.body = refused.body = 90 * BECALM_S; /* longer than every timeout: after the head no timeout runs */
     world_call(&w, &(struct plan){.request = get, .reply = {refused, whole}});
     world_run(&w, 200 * BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
