@@ -63,7 +63,7 @@ def test_who_may_order_and_what_is_refused(pair, token):
     assert admin(gateway, "DELETE", token=None).status == 401
     assert admin(gateway, "PUT", body=good).get("allow") == "GET, HEAD, POST, DELETE"
     for body, status, word in (
-        ({"service": "a", "dead": True}, 400, b"there is no fault without an end"),
+        ({"service": "a", "dead": True}, 400, b"the fault needs an end"),
         ({**good, "service": "b"}, 404, b"no service or endpoint of this name"),
         ({**good, "endpoint": "pay"}, 404, b"no service or endpoint of this name"),
         ({**good, "capacity": 0.5}, 400, b"one thing"),

@@ -386,4 +386,4 @@ def test_a_signal_that_asks_for_nothing_ends_nothing(gateway, host):
         assert made.ask().status == 200
     made.signal(signal.SIGTERM)
     assert made.process.wait(60) == 0
-    assert made.log().count("SIGUSR2 asks for nothing") == 1
+    assert made.log().count("SIGUSR2 has no effect") == 1
