@@ -182,7 +182,7 @@ export class Live {
   note(event) {
     const isSameRun = this.latest !== null && event.id === this.latest.id && event.started === this.latest.started;
     if (isSameRun && event.number <= this.latest.number) return; // polled twice within a second
-    const known = isSameRun ? this.services : new Map(); // what another process did says nothing about this one
+    const known = isSameRun ? this.services : new Map(); // samples of another process say nothing about this one
     this.services = new Map();
     for (const told of event.services) {
       const service = known.get(told.name) ?? new Service(told.name);

@@ -59,7 +59,7 @@ function show() {
     attribute(link, "aria-current", here ? "page" : null);
   }
   scrollTo(0, 0);
-  if (before !== null) main.focus({ preventScroll: true }); // who reads by ear, or goes on with Tab, is at the new view
+  if (before !== null) main.focus({ preventScroll: true }); // a screen reader, or the next Tab, begins at the new view
 }
 
 /* ---- the gateway ---- */

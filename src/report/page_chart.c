@@ -261,7 +261,7 @@ static void section_open(FILE *out, const struct page_panels *panels, enum page_
         svg_escape(out, panels->plan->services[panels->panel[0].service].name);
     }
     bool connected = chart == PAGE_SUCCESS && figures_has_connections(panels->plan);
-    fprintf(out, "</h2>\n<p>%s", connected ? "The share of the clients' connections that are there." : about->sentence);
+    fprintf(out, "</h2>\n<p>%s", connected ? "The share of the clients' connections that are open." : about->sentence);
 }
 
 /* Panels without a curve are named, not drawn. */

@@ -168,7 +168,7 @@ static void put_success(const struct verdict *v)
         return;
     }
     chart_share(success_of(v, best), text, sizeof text);
-    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are there" : "%s of the calls succeed",
+    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are open" : "%s of the calls succeed",
             text);
     if (differs) {
         fputs(" at best, with ", v->out);

@@ -292,11 +292,11 @@ static void draw_help(struct screen *s)
     static const char *const lines[] = {
         "  up, down, j, k    choose a service, or scroll; PgUp, PgDn by ten; g, G to the ends",
         "  enter, right      details: endpoints, hosts, recent decisions",
-        "  q, esc, left      back; q in the list ends it",
-        "  /                 only services whose name has this in it; esc drops it",
+        "  q, esc, left      back; q in the list ends becalm top",
+        "  /                 only services with this text in their name; esc clears it",
         "  p or space, r     pause and go on; ask now, also while the gateway is away",
         "",
-        "  Rates are means of the last 10 s. 1ST: calls that succeed at once. OK: and",
+        "  Rates are means of the last 10 s. 1ST: calls that succeed at once. OK: also",
         "  after retries. AMPL: attempts per call. Services are sorted by trouble:",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -34,7 +34,8 @@ def test_users__no_row_is_missing_or_told_twice():
 
 
 def test_users__readme_tells_the_decisive_facts_first():
-    """What it speaks, and where, before how it is installed; and the parts in the order in which people ask."""
+    """README names protocols and platforms before the installation, and its parts come in the order of readers'
+    questions."""
     readme = (ROOT / "README.md").read_text()
     parts = re.findall(r"^## (.*)$", readme, re.M)
     assert parts == [

@@ -44,7 +44,7 @@ def head_of(**changed):
 # ---- requests ----
 
 RESET = "reset"
-REQUESTS = [  # what becomes of it, its head
+REQUESTS = [  # the result, the head
     *[(RESET, head_of(method=each)) for each in ("GE T", "GET /x HTTP/1.1\r\nX: y\r\n", "", b"G\x80T", "CONNECT")],
     *[(RESET, head_of(path=each)) for each in ("/ x", "/\r\nX: y", "*", "", "?x", "http://b/", "/a\tb", "/\x7f")],
     *[(400, head_of(path=each)) for each in ("/a#b", "/..%2f", b"/\xff")],
@@ -175,7 +175,7 @@ def trailed(*pairs, end=True):
     return [head(FINE), data(b"x", end=False), head(*pairs, end=end)]
 
 
-ANSWERS = [  # what becomes of it, the frames
+ANSWERS = [  # the result, the frames
     *[(BAD, [head((":status", each)), data(b"x")]) for each in ("099", "1000", "20x", "", "2 0", "200 OK", "+20", "101", "000")],
     (BAD, [head((":status", "100")), data(b"x")]),
     (BAD, [head(("x", "y")), data(b"x")]),

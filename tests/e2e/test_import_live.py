@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm import means what the source means: nginx and HAProxy run the source, Becalm runs the import, and failing
+"""becalm import keeps the meaning of the source: nginx and HAProxy run the source, Becalm runs the import, and failing
 hosts count how often one request comes to them. Becalm's budget, breaker, ejection and wait for a restart are switched
 off here, because they make these numbers smaller. With BECALM_SOAK=1 every source, else one each."""
 

@@ -450,7 +450,7 @@ static void test_story__the_deadline_leaves_no_time_to_wait(void **state)
 }
 
 /* Backoff is 100 ms here. With 110 ms left it leaves no time for an answer that takes 20; 25 of them are kept for it,
- * and the wait becomes what 100 ms leave over in steps of 85. */
+ * and the wait becomes the remainder of 100 ms by 85 ms. */
 static void test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does(void **state)
 {
     (void)state;
@@ -1074,8 +1074,7 @@ static void test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_a
     world_close(&w);
 }
 
-/* A gateway behind callers with the same timeout: what is left of it on arrival is a little less, and still all the
- * time in the world. */
+/* A gateway behind callers with the same timeout: on arrival a little less of it is left, which is still enough. */
 static void test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout(void **state)
 {
     (void)state;
@@ -1105,7 +1104,7 @@ static void test_story__calls_that_were_never_sent_wait_for_the_host_to_come_bac
     (void)state;
     struct world w;
     world_begin(&w);
-    w.policy.budget.start = 0;      /* nobody could pay for a retry */
+    w.policy.budget.start = 0;      /* no budget could pay for a retry */
     w.policy.breaker.min_calls = 1; /* one failure would open it */
     world_open(&w, 0);
     w.refusing = 1;
@@ -1231,7 +1230,7 @@ static void test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited
     w.refusing = 2;
     struct plan plan = {.request = post, .can_park = true, .reply = {reply_ok(5 * MS), reply_ok(5 * MS)}};
     w.quiet = true;
-    for (int i = 0; i < 8; i++) { /* some go to the one that refuses, and then to the other */
+    for (int i = 0; i < 8; i++) { /* some go to the host that refuses, and then to the other host */
         world_call(&w, &plan);
         world_run(&w, w.now + 50 * MS);
         check_eq_u64(w.call[i]->call.record.reason, BECALM_WHY_OK);
@@ -1250,7 +1249,7 @@ static void test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited
     world_close(&w);
 }
 
-/* What it was ejected for does not count any more: the process is another one. */
+/* The failures before the ejection do not count any more: the host is another process. */
 static void test_story__a_host_that_is_back_is_not_ejected(void **state)
 {
     (void)state;
@@ -1307,7 +1306,7 @@ static void test_story__a_parked_call_whose_caller_goes_is_over_and_one_that_was
     world_close(&w);
 }
 
-/* They pass the limit as everybody does, but neither their patience nor CoDel ends them. */
+/* They pass the limit as other calls do, but neither their patience nor CoDel ends them. */
 static void test_story__who_was_parked_waits_for_a_slot_longer_than_others(void **state)
 {
     (void)state;

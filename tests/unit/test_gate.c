@@ -901,9 +901,8 @@ static void test_gate__clients_of_one_call_each_are_served_as_they_came(void **s
     }
 }
 
-/* As many clients as there are lines never share a line, whatever their numbers; more clients share lines, and all are
- * served.
- */
+/* As many clients as there are lines never share a line, with any client numbers. Of more clients some share lines,
+ * and all are served. */
 static void test_gate__clients_share_a_line_only_if_there_are_more_of_them_than_lines(void **state)
 {
     (void)state;

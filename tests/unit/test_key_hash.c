@@ -7,7 +7,7 @@
 
 #define SECRET "thirty-two bytes of a secret ..."
 
-/* Gateways of other versions share keys by these hashes, so they must stay what they are: RFC 2104, of each text behind
+/* Gateways of other versions share keys by these hashes, so they must not change: RFC 2104, of each text behind
  * its length + 1 in eight bytes; 0 and nothing is an absent one. */
 static void hash_as_told(const struct becalm_text *texts, size_t count, unsigned char hash[STORE_HASH])
 {

@@ -318,7 +318,7 @@ static void test_redis__a_password_is_told_and_a_wrong_one_is_named(void **state
     while (becalm_lease_degraded(lab->lease[1])) {
         loop_turn(&lab->loop, true);
     }
-    redis_server_tell(&lab->server, "CONFIG SET requirepass guessed"); /* it is changed, and the other one is right */
+    redis_server_tell(&lab->server, "CONFIG SET requirepass guessed"); /* now the guess is right */
     WAIT_FOR(lab, leased);
     lab_close(lab);
 }
