@@ -32,6 +32,7 @@ struct evidence {
     uint32_t slow;   /* of these, timeouts included */
     uint32_t late;   /* of these, timeouts and given up */
     uint32_t series; /* 1: the last judgement was a cut */
+    uint32_t row;    /* about the median row of the slow answers among the notes */
 };
 
 static struct evidence evidence_unpack(uint64_t word)
@@ -43,6 +44,7 @@ static struct evidence evidence_unpack(uint64_t word)
         .slow = (uint32_t)(word >> 40 & 0xff),
         .late = (uint32_t)(word >> 48 & 0xff),
         .series = (uint32_t)(word >> 56 & 1),
+        .row = (uint32_t)(word >> 57 & 0x1f),
     };
     return e;
 }
@@ -50,7 +52,7 @@ static struct evidence evidence_unpack(uint64_t word)
 static uint64_t evidence_pack(const struct evidence *e)
 {
     return (uint64_t)e->epoch | (uint64_t)e->run << 16 | (uint64_t)e->notes << 32 | (uint64_t)e->slow << 40 |
-           (uint64_t)e->late << 48 | (uint64_t)e->series << 56;
+           (uint64_t)e->late << 48 | (uint64_t)e->series << 56 | (uint64_t)e->row << 57;
 }
 
 static void evidence_restart(struct evidence *e)
@@ -59,6 +61,7 @@ static void evidence_restart(struct evidence *e)
     e->notes = 0;
     e->slow = 0;
     e->late = 0;
+    e->row = 0;
 }
 
 /* One note, with the values that the rules need. */
@@ -85,6 +88,7 @@ struct judgement {
     uint64_t mean;     /* latency of the answered notes, this one included, us; 0: none was answered */
     uint32_t answered; /* how many that were */
     uint32_t run;      /* timeouts in a row now */
+    uint32_t row;      /* of the slow answers: their median, or that of this one if it is higher */
 };
 
 /* A row of the table, unpacked: answers of attempts that were sent when about so many were in flight. */
@@ -135,17 +139,18 @@ static void rows_clear(struct becalm_limit *limit)
     }
 }
 
-/* Did answers take about as long when far fewer were in flight? `mean` is their present latency. */
-static bool is_natural(const struct becalm_limit *limit, const struct sample *s, uint64_t mean)
+/* Did answers take about as long when far fewer were in flight? The answer that is judged last may be one that was sent
+ * when few were in flight, so the row of most slow answers says what "far fewer" is. */
+static bool is_natural(const struct becalm_limit *limit, const struct judgement *j)
 {
     struct row all = {.sum = 0};
-    for (uint32_t i = 0; i + ROWS_APART <= s->row; i++) {
+    for (uint32_t i = 0; i + ROWS_APART <= j->row; i++) {
         struct row row = row_unpack(atomic_load_explicit(&limit->among[i], memory_order_relaxed));
         all.sum += row.sum;
         all.notes += row.notes;
         all.slow += row.slow;
     }
-    return all.notes >= NATURAL_NOTES && 4 * all.slow >= 3 * all.notes && 3 * (all.sum / all.notes) >= 2 * mean;
+    return all.notes >= NATURAL_NOTES && 2 * all.slow >= all.notes && 3 * (all.sum / all.notes) >= 2 * j->mean;
 }
 
 /* Would this note change nothing that matters? The state is that of a healthy service, and this note is one more of the
@@ -188,7 +193,7 @@ static enum ruling slow_rule(const struct becalm_limit *limit, const struct samp
     if (j->answers && becalm_ns_since(s->now, quick_at) <= s->timeout / QUICK_PART) {
         return RULING_NONE; /* a queue would have delayed that one, too */
     }
-    if (j->answers && is_natural(limit, s, j->mean)) {
+    if (j->answers && is_natural(limit, j)) {
         return RULING_NATURAL;
     }
     if (j->answers && !queue_stands(limit, s)) {
@@ -198,6 +203,16 @@ static enum ruling slow_rule(const struct becalm_limit *limit, const struct samp
     return j->answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
 }
 
+/* The median row, near enough: one step towards the row of each slow answer. A late one has no latency, and ghosts
+ * count in its row. */
+static uint32_t evidence_row(const struct evidence *e, const struct sample *s)
+{
+    if (!s->bad || s->late) {
+        return e->row;
+    }
+    return e->slow == 1 ? s->row : e->row + (s->row > e->row) - (s->row < e->row);
+}
+
 /* Adds the sample to `e` and rules on the notes of the epoch. Writes nothing shared: it is retried until it fits. */
 static void evidence_judge(const struct becalm_limit *limit, const struct sample *s, struct evidence *e,
                            struct judgement *j)
@@ -205,6 +220,8 @@ static void evidence_judge(const struct becalm_limit *limit, const struct sample
     e->notes += 1;
     e->slow += s->bad;
     e->late += s->late;
+    e->row = evidence_row(e, s);
+    j->row = s->row > e->row ? s->row : e->row;
     j->counted = true;
     j->series = e->series != 0;
     j->answered = e->notes - e->late;
@@ -223,6 +240,7 @@ static void evidence_judge(const struct becalm_limit *limit, const struct sample
         e->notes /= 2;
         e->slow /= 2;
         e->late /= 2;
+        e->row = e->slow > 0 ? e->row : 0; /* so that a healthy service comes to rest */
     }
 }
 

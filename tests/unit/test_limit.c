@@ -913,6 +913,39 @@ static void test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight(v
     check_eq_u64(scene_limit(&scene), 20);
 }
 
+/* The answer that is judged last was sent when two were in flight. That says nothing of the others. */
+static void test_limit__most_slow_answers_say_what_few_in_flight_is(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS);
+    scene_round(&scene, 4, 3, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 40, 16, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 2, 1, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene_limit(&scene), 10000);
+    check_true(scene.limit.reference > 0);
+
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS); /* nor does one that was sent when many were */
+    scene_round(&scene, 24, 18, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 100, 1, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 24, 1, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene_limit(&scene), 12);
+}
+
+/* A service whose latencies spread around a quarter of the timeout. */
+static void test_limit__slow_by_nature_needs_half_of_the_answers_with_few_in_flight(void **state)
+{
+    (void)state;
+    for (uint32_t quick = 4; quick <= 5; quick++) {
+        struct scene scene;
+        scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS);
+        scene_round(&scene, 8, 4, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+        scene_round(&scene, 8, quick, 2400 * BECALM_US, BECALM_EVIDENCE_SUCCESS);
+        scene_round(&scene, 40, 20, 4500 * BECALM_US, BECALM_EVIDENCE_SUCCESS);
+        check_eq_u64(scene_limit(&scene), quick == 4 ? 10000 : 20);
+    }
+}
+
 static void test_limit__quick_answers_with_few_in_flight_say_that_others_queue(void **state)
 {
     (void)state;
@@ -1521,6 +1554,8 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__forty_one_slow_answers_move_a_limit_that_rests),
              cmocka_unit_test(test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight),
              cmocka_unit_test(test_limit__quick_answers_with_few_in_flight_say_that_others_queue),
+             cmocka_unit_test(test_limit__most_slow_answers_say_what_few_in_flight_is),
+             cmocka_unit_test(test_limit__slow_by_nature_needs_half_of_the_answers_with_few_in_flight),
              cmocka_unit_test(test_limit__nothing_is_cut_while_some_answers_are_quick),
              cmocka_unit_test(test_limit__what_its_caller_gave_up_counts_when_it_had_become_slow),
              cmocka_unit_test(test_limit__what_was_given_up_may_still_be_worked_on),
