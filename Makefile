@@ -36,8 +36,9 @@ test: ## build with gcc and clang; test plainly, under sanitizers, and by half a
 	+@$(MAKE) --no-print-directory -j 4 checked-asan checked-tsan checked-dev
 	@echo "all tests of asan, dev and tsan have passed"
 
-# One preset is built after the other, and its tests begin when it is built: most tests wait most of the time, so those of one
-# preset alone would leave processors idle. Nothing has a lower priority: beside other work of the machine it would never end.
+# One preset is built after the other, and its tests begin when it is built: most tests wait most of the time, so those
+# of one preset alone would leave processors idle. No test has a lower priority: beside other work of the machine, the
+# run would never end.
 named = { $(2); } 2>&1 | sed -u 's/^/$(1)  /'
 built-asan built-tsan built-dev: built-%:
 	@$(call named,$*,$(call build,$*))
@@ -69,7 +70,7 @@ bench: ## measure engine, simulator and gateway beside their peers; run every ac
 	python3 -B bench/gateway/race.py
 	tests/acceptance/acceptance.py --jobs $(JOBS)
 
-picture: ## draw the pictures of README and docs anew: by the simulator, by a trace, and by the tests in a browser
+picture: ## draw the pictures of README and docs again: by the simulator, by a trace, and by the tests in a browser
 	tools/setup build test
 	$(call build,dev,--target becalm)
 	build/dev/becalm sim metastable --compare all --picture docs/images/metastable.svg

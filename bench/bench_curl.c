@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 
-/* What libbecalm-curl costs over curl_easy_perform(): the same request to the same server over a connection that is
+/* The cost of libbecalm-curl over curl_easy_perform(): the same request to the same server over a connection that is
  * kept. A healthy service, the default policy.
  *
  * The figure is the CPU time of the calling thread, user and system, and a neighbour must not be in it. So: short
- * batches of each case by turns, in a new random order in each rotation; a rotation counts only if nobody took the
- * core from any of its batches; and what is printed is the median of the ratios within a rotation. It asserts nothing
- * about time; the allocations of a call are counted, those of libcurl too.
+ * batches of each case by turns, in a new random order in each rotation; a rotation counts only if no other process
+ * took the core from any of its batches; the program prints the median of the ratios within a rotation. It asserts
+ * nothing about time; the allocations of a call are counted, those of libcurl too.
  *
  *   bench_curl [server] [nosignal] [ROTATIONS]
  *   bench_curl [server] [nosignal] alone CASE CALLS
@@ -64,7 +64,7 @@ void *realloc(void *memory, size_t size)
     return __libc_realloc(memory, size);
 }
 
-/* ---- who answers ---- */
+/* ---- the server ---- */
 
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
                              "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
@@ -85,7 +85,7 @@ static int listen_at(uint16_t *port)
 }
 
 /* The calling thread itself, out of libcurl's callbacks, once the request has been sent and libcurl has looked in vain
- * for an answer: so libcurl has to wait for it as in life, but nobody has to wake up. What this costs is in the figures
+ * for an answer: so libcurl has to wait as for a real server, but no thread has to wake up. This cost is in the figures
  * of all cases; a real wait costs more. */
 struct peer {
     int listener;
@@ -177,8 +177,8 @@ struct bench {
     uint64_t allocated[CASES]; /* by the latest batch */
 };
 
-/* The first two are libcurl alone; what a recorded handle does is compared with who sends two headers and looks at the
- * answer's, too. */
+/* The first two cases are libcurl alone; a recorded handle is compared with a plain one that sends two headers and
+ * reads those of the answer, too. */
 static const struct {
     const char *name;
     int against;
@@ -213,7 +213,7 @@ static double clock_us(clockid_t which)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* How often somebody else was given this thread's core although it had work to do. */
+/* How often the kernel gave this thread's core to another one although this thread had work to do. */
 static long taken_away(void)
 {
     struct rusage usage;
@@ -263,7 +263,7 @@ static int compare(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* What `percent` of the rotations have at most. */
+/* The value that `percent` of the rotations do not exceed. */
 static double quantile(double *values, int count, int percent)
 {
     qsort(values, (size_t)count, sizeof *values, compare);

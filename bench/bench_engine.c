@@ -7,11 +7,11 @@
 
 #include <unistd.h>
 
-/* What the engine costs: ns per operation, beside the floor of the same machine in the same minute. The program asserts
- * nothing about time. docs/benchmarks.md says how to read it. */
+/* The cost of the engine: ns per operation, beside the floor of the same machine in the same minute. The program
+ * asserts nothing about time. docs/benchmarks.md says how to read it. */
 
 #define STEP      (50 * BECALM_US) /* of virtual time from one operation to the next: 20,000 a second and thread */
-#define TOOK      (2 * BECALM_MS)  /* what a call takes */
+#define TOOK      (2 * BECALM_MS)  /* the time of a call */
 #define FAIL_EACH 20u              /* 5 % */
 #define HOSTS     10u
 
@@ -50,7 +50,7 @@ static inline void lap_end(struct worker *w, const struct lap *l)
     w->sink += l->sink;
 }
 
-/* The next operation's moment. The bits need not be good ones: whoever draws takes a lane of them first. */
+/* The next operation's moment. The bits need not be good ones: a draw takes a lane of them first. */
 static inline struct becalm_moment tick(struct lap *l)
 {
     l->now += STEP;
@@ -59,13 +59,13 @@ static inline struct becalm_moment tick(struct lap *l)
     return (struct becalm_moment){.now = l->now, .random = l->random, .cell = l->cell};
 }
 
-/* When what began at the latest moment ends. */
+/* The end of the call that began at the latest moment. */
 static inline struct becalm_moment later(const struct lap *l)
 {
     return (struct becalm_moment){.now = l->now + TOOK, .random = ~l->random, .cell = l->cell};
 }
 
-/* The compiler must assume that somebody reads or writes the object now. */
+/* The compiler must assume that other code reads or writes the object now. */
 static inline void keep(const void *object)
 {
     __asm__ volatile("" ::"r"(object) : "memory");
@@ -106,7 +106,7 @@ static void run_add(void *objects, struct worker *w, uint64_t times)
     lap_end(w, &l);
 }
 
-/* What passing a moment to a function of another file costs on top, since an atomic addition waits for all stores. */
+/* The extra cost of passing a moment to a function of another file, since an atomic addition waits for all stores. */
 __attribute__((noinline)) static uint64_t add_apart(_Atomic(uint64_t) *word, const struct becalm_moment *at)
 {
     return atomic_fetch_add_explicit(word + (at->cell & 0), 1, memory_order_relaxed);

@@ -4,8 +4,8 @@
 #include "h1/h1.h"
 #include "lib/measure.h"
 
-/* What HTTP/1 costs the gateway: ns per operation, on one thread. It asserts nothing about time. docs/http1.md says
- * what was measured. */
+/* The cost of HTTP/1 in the gateway: ns per operation, on one thread. The program asserts nothing about time.
+ * docs/http1.md has the results. */
 
 static const struct h1_limits limits = {.head_bytes = 65536};
 
@@ -27,7 +27,7 @@ static const char answer[] = "HTTP/1.1 200 OK\r\n"
 /* 16 chunks of 1000 bytes. */
 enum { CHUNKS = 16, CHUNK = 1000 };
 
-/* The compiler must assume that somebody reads or writes the object now. */
+/* The compiler must assume that other code reads or writes the object now. */
 static inline void keep(const void *object)
 {
     __asm__ volatile("" ::"r"(object) : "memory");

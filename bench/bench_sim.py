@@ -19,7 +19,7 @@ MODEL += ["--set", "faults.cut.for=1s", "--set", "faults.cut.capacity=1"]
 
 
 def child(words):
-    """What it prints, on standard output and on standard error."""
+    """The output of a command, on standard output and on standard error."""
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
     out, err = process.communicate()
     if process.returncode != 0:

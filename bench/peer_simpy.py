@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The model of policies/scenarios/metastable.yaml before its fault, with the policy `jitter`, as a SimPy program: what
+"""The model of policies/scenarios/metastable.yaml before its fault, with the policy `jitter`, as a SimPy program, which
 bench_sim.py runs beside `becalm sim`. It prints one line of JSON: calls, attempts, the mean time of a call and seconds
 of CPU."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# What the CMakeLists.txt files have in common: warnings, sanitizers, and one function per kind of thing that is built.
+# The common part of the CMakeLists.txt files: warnings, sanitizers, and one function per kind of target.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
@@ -29,16 +29,17 @@ add_compile_options(
     -fno-semantic-interposition # a function of ours may be inlined into its neighbours
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= # assertions print src/engine/x.c, wherever it was built
 )
-add_link_options(LINKER:--as-needed) # a program that asks nobody loads no libcurl
+add_link_options(LINKER:--as-needed) # a program without calls loads no libcurl
 find_program(BECALM_LLD ld.lld)
 if(BECALM_LLD AND BECALM_SANITIZE AND CMAKE_C_COMPILER_ID MATCHES Clang)
-    add_link_options(-fuse-ld=lld LINKER:--threads=1) # clang puts its sanitizers into each of two hundred programs: half the work of the other linker
+    add_link_options(-fuse-ld=lld LINKER:--threads=1) # clang puts its sanitizers into each of two hundred programs: lld takes half the time of the default linker
 endif()
 if(BECALM_SANITIZE)
     add_compile_options(-fsanitize=${BECALM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${BECALM_SANITIZE})
-    # Instruments leave hundreds of thousands of addresses in a program: one that is linked for a fixed place need not relocate
-    # them each time that a test starts it. What nobody calls goes, too: asan's search for leaks would read it at each end.
+    # Instruments leave hundreds of thousands of addresses in a program: one that is linked for a fixed place need not
+    # relocate them each time that a test starts it. Unused functions are removed, too: asan's search for leaks would
+    # read them at each end.
     set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
     add_compile_options(-fno-pie)
     add_link_options(-no-pie LINKER:--gc-sections)
@@ -90,8 +91,8 @@ function(becalm_scenarios target folder)
     becalm_embed(${target} scenarios ${rows})
 endfunction()
 
-# becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, what shells need to
-# complete it and editors to know its policies, which the program prints itself.
+# becalm_command(NAME MAIN source MODULE module MAN page...): the program, its manual pages, completion scripts for
+# shells and the schema for editors, which the program prints itself.
 function(becalm_command name)
     cmake_parse_arguments(arg "" "MAIN;MODULE" "MAN" ${ARGN})
     add_executable(${name} ${arg_MAIN})

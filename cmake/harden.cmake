@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Compiler hardening: what makes a bug in a parser of network bytes end the process, rather than serve an attacker.
-# BECALM_HARDEN=OFF leaves the compiler's defaults. tests/tools/test_hardened.sh asks readelf what came of it.
+# Compiler hardening: flags that make a bug in a parser of network bytes end the process, rather than serve an attacker.
+# BECALM_HARDEN=OFF leaves the compiler's defaults. tests/tools/test_hardened.sh checks the result with readelf.
 #
 # The engine is built like the rest. It needs __stack_chk_fail and __memcpy_chk from outside then, and tools/pure allows
 # them: they only ever end the process, so the engine still reads no clock and remembers nothing. Without a stack protector for
@@ -28,7 +28,7 @@ endif()
 
 check_pie_supported() # else CMake compiles for it and does not link it
 becalm_harden_flag(-fstack-protector-strong)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64|i.86") # compilers take what is another processor's, and only warn
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64|i.86") # compilers accept flags of another processor, and only warn
     becalm_harden_flag(-fcf-protection=full)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
     becalm_harden_flag(-mbranch-protection=standard)
@@ -50,8 +50,8 @@ if(BECALM_HAS_DYNAMIC_OBJECT_SIZE)
 endif()
 add_compile_options("$<$<NOT:$<CONFIG:Debug>>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${level}>")
 
-# All is bound at the start, so that calls into other libraries need no detour by a table of stubs: that gives back some of
-# what the rest costs.
+# All symbols are bound at the start, so that calls into other libraries need no table of stubs. That saves some of the
+# cost of the other flags.
 becalm_harden_flag(-fno-plt)
 
 # All addresses of functions are known and read-only before main(); no stack and no segment can be both written and run.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# libbecalm and libbecalm-curl, shared and static, and what installs them.
+# libbecalm and libbecalm-curl, shared and static, and their installation.
 
 # becalm_library_pair(TARGET OUTPUT MODULES ... [HIDDEN ...]): TARGET_shared and TARGET_static, libOUTPUT.so and .a, from
 # these modules. HIDDEN are modules of another library whose hidden names these use.
@@ -51,13 +51,14 @@ function(becalm_library)
             DESTINATION ${cmakedir} COMPONENT library)
 endfunction()
 
-# becalm_curl_library(MODULE... HIDDEN MODULE...): libbecalm-curl from these modules, around libbecalm. What it uses of the
-# latter's hidden functions libbecalm-curl.so has copies of; they are in the archives of the hidden modules, and the linker
-# takes only what libbecalm.so does not show. libbecalm-curl.a finds them in libbecalm.a.
+# becalm_curl_library(MODULE... HIDDEN MODULE...): libbecalm-curl from these modules, around libbecalm.
+# libbecalm-curl.so has copies of the hidden functions of libbecalm that it uses; they are in the archives of the hidden
+# modules, and the linker takes only those that libbecalm.so does not export. libbecalm-curl.a finds them in
+# libbecalm.a.
 function(becalm_curl_library)
     cmake_parse_arguments(arg "" "" "MODULES;HIDDEN;MAN" ${ARGN})
     becalm_library_pair(becalm_curl becalm-curl MODULES ${arg_MODULES} HIDDEN ${arg_HIDDEN})
-    # A program's own search path does not count for what its libraries need: libbecalm.so is beside this one.
+    # The search path of a program does not count for the libraries of its libraries: libbecalm.so is beside this one.
     set_target_properties(becalm_curl_shared PROPERTIES EXPORT_NAME curl INSTALL_RPATH "$ORIGIN")
     set_target_properties(becalm_curl_static PROPERTIES EXPORT_NAME curl_static)
     list(TRANSFORM arg_HIDDEN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)

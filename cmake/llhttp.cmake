@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
-# llhttp, the parser of Node.js, as the target llhttp: the fuzz targets compare the fields of HTTP/1 heads with what it
-# finds. Where the distribution has it as a library, that is taken; Debian 12 has only its sources (node-llhttp), which
-# are compiled here. Before version 9 it has a loose mode, which is the default and takes what must be refused; how
-# somebody else's library was built can't be seen from outside, so only a library from 9 on will do.
+# llhttp, the parser of Node.js, as the target llhttp: the fuzz targets compare their fields of HTTP/1 heads with those
+# of llhttp. Where the distribution has llhttp as a library, that is used; Debian 12 has only its sources (node-llhttp),
+# which are compiled here. Before version 9 it has a loose mode, which is the default and accepts heads that must be
+# refused. How a distribution built its library can't be seen from outside, so only a library from 9 on is used.
 pkg_check_modules(LLHTTP QUIET IMPORTED_TARGET libllhttp>=9)
 if(LLHTTP_FOUND)
     add_library(llhttp INTERFACE)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# Packages: what of an installation is which, and what cpack writes about it. make deb, make rpm; docs/install.md.
+# Packages: the files of each package, and the settings of cpack. make deb, make rpm; docs/install.md.
 # Two packages: becalm (the command, its pages, units, rules and examples) and libbecalm-dev (headers and libraries).
 set(share ${CMAKE_INSTALL_DATADIR})
 
-# What depends on where it is installed, which is known only then: the unit starts the program from there; and a whole
-# system, /usr, gets a policy to begin with.
+# Steps that depend on the prefix, which is known only at the installation: the unit starts the program from there, and
+# the prefix /usr gets a first policy.
 string(CONFIGURE [[
     set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
     file(READ "@PROJECT_SOURCE_DIR@/deploy/systemd/becalm.service" unit)
@@ -49,7 +49,7 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_CONTROL_EXTRA
     ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm ${PROJECT_BINARY_DIR}/package/conffiles)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libbecalm-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
-# What the .pc files require, for pkg-config reads those of private ones too.
+# The packages that the .pc files require: pkg-config reads the .pc files of private requirements, too.
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libyaml-dev, libcurl4-openssl-dev, libhiredis-dev, libssl3 | libssl3t64")
 
 set(CPACK_RPM_COMPONENT_INSTALL ON)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 #
 # cmake -DARCHIVE=file.a "-DMODULES=module.a;..." -DNM=nm -DOBJCOPY=objcopy -P prefix_hidden.cmake: in the archive, puts
-# becalm__hidden_ before every name that files of the modules share among themselves only. An archive can't hide names as
-# a shared library does: a program with a yaml_parse() of its own would not link, or the archive would call the program's.
-# Just becalm__ would not do: that is how the engine begins such names itself.
+# becalm__hidden_ before every name that files of the modules share among themselves only. An archive can't hide names
+# as a shared library does: a program with a yaml_parse() of its own would not link, or the archive would call the
+# program's. The prefix becalm__ alone would clash with the engine's own hidden names.
 #
 # Renamed, and not one object with local names: so a program takes the members that it needs only, and libbecalm-curl.a
-# finds in libbecalm.a what both use. Names that begin with an underscore are the compiler's own and stay.
+# finds in libbecalm.a the functions that both use. Names that begin with an underscore are the compiler's own and stay.
 #
 # What -flto leaves in an object has the names of before, so it goes; the machine code of -ffat-lto-objects remains.
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# How tests and fuzz targets are made of files: each folder under tests has one of these.
+# Functions that make tests and fuzz targets of files, one for each kind of folder.
 
-# becalm_tests(FOLDER LIBS ... [THREADS regex] [EXCEPT test_x ...]): every FOLDER/test_*.c is a cmocka program and a test of that name. The
-# regex says by what a source shows that its program has threads. The others are left out where ThreadSanitizer looks on;
-# elsewhere they go into the list BECALM_ONE_THREAD, so that a test may see that they are alone indeed.
+# becalm_tests(FOLDER LIBS ... [THREADS regex] [EXCEPT test_x ...]): every FOLDER/test_*.c is a cmocka program and a
+# test of that name. The regex finds sources whose programs have threads. Programs without threads are left out under
+# ThreadSanitizer; elsewhere they go into the list BECALM_ONE_THREAD, so that a test can check that they have one
+# thread.
 function(becalm_tests folder)
     cmake_parse_arguments(arg "" "THREADS" "LIBS;EXCEPT" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.c)
@@ -54,13 +55,13 @@ function(becalm_pytests folder)
     if(BECALM_SANITIZE)
         set(chain 6)
     endif()
-    # Python keeps what it has compiled: else each test would compile pytest's view of itself and of its helpers again. Plugins of
-    # other packages are a quarter of what pytest needs to begin, and no test uses them.
+    # Python keeps compiled files: else each test would compile its own file and its helpers again. Plugins of other
+    # packages take a quarter of pytest's start, and no test uses them.
     set(environment BECALM=$<TARGET_FILE:becalm> BECALM_CHAIN_SECONDS=${chain} PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
                     PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/lib)
     set(timeout 900) # a guard, not a claim
     if(BECALM_SANITIZE)
-        list(APPEND environment BECALM_SANITIZED=1) # what depends on speed asks for less
+        list(APPEND environment BECALM_SANITIZED=1) # tests that depend on speed ask for less
     endif()
     if(arg_LAB)
         list(APPEND environment BECALM_LAB=$<TARGET_FILE:${arg_LAB}>)
@@ -89,7 +90,8 @@ function(becalm_browser_tests folder)
     endforeach()
 endfunction()
 
-# becalm_node_tests(FOLDER): every FOLDER/test_*.js is a test FOLDER/test_* of what needs no browser. Without node there are none.
+# becalm_node_tests(FOLDER): every FOLDER/test_*.js is a test FOLDER/test_* that needs no browser. Without node there
+# are no such tests.
 function(becalm_node_tests folder)
     find_program(BECALM_NODE node)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.js)
@@ -102,10 +104,11 @@ function(becalm_node_tests folder)
     endforeach()
 endfunction()
 
-# becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and a
-# test. Those in FULL run for BECALM_FUZZ_SECONDS each, the others share as much, or try BECALM_FUZZ_RUNS inputs if that is sooner. It begins with the files of SEEDS, if it
-# is named there, and of FOLDER/corpus/<name>/: each has some, or the build is refused. What it learns stays in the build
-# tree; inputs worth keeping are committed to that folder. BECALM_FUZZ_SEED makes two runs try the same inputs.
+# becalm_fuzzers(FOLDER LIBS ... SEEDS name=folder ... FULL name ...): every FOLDER/fuzz_*.c is a libFuzzer target, and
+# a test. Those in FULL run for BECALM_FUZZ_SECONDS each; the other targets share that time, or try BECALM_FUZZ_RUNS
+# inputs if that is sooner. A target begins with the files of SEEDS, if it is named there, and of FOLDER/corpus/<name>/:
+# each has some, or the build is refused. New inputs stay in the build tree; inputs worth keeping are committed to that
+# folder. BECALM_FUZZ_SEED makes two runs try the same inputs.
 function(becalm_fuzzers folder)
     cmake_parse_arguments(arg "" "" "LIBS;SEEDS;FULL" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/fuzz_*.c)

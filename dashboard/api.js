@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The gateway's admin address: questions, orders, and the stream of events. The token, where one is asked for, lives in
-// this tab's sessionStorage and nowhere else. Reconnecting waits with full jitter, as the gateway itself would.
+// The gateway's admin address: requests, orders, and the stream of events. The token, where the gateway needs one, is kept
+// only in this tab's sessionStorage. Reconnecting waits with full jitter, as the gateway itself would.
 
 const TOKEN = "becalm-token";
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15000;
-const SILENCE = 8000; // the gateway sends something every second
+const SILENCE = 8000; // the gateway sends an event every second
 const POLL = 2000;
 const PATIENCE = 10000; // for an answer
 
-/** What the gateway, or the way to it, answered instead of what was asked. `status` 0: nothing came back. */
+/** An error of the gateway, or of the connection to it. `status` 0: there was no answer. */
 export class ApiError extends Error {
   constructor(status, detail, body) {
     super(detail);
@@ -19,12 +19,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether a field of HTTP can hold it: the gateway's tokens are one word of visible ASCII. */
+/** Can a header field of HTTP hold this token? The gateway's tokens are one word of visible ASCII. */
 export function isToken(text) {
   return /^[!-~]+$/.test(text);
 }
 
-/** Until somebody looks at this tab, or `signal` ends the wait. */
+/** Waits until this tab is visible, or `signal` ends the wait. */
 function seen(signal) {
   return new Promise((done) => {
     if (!document.hidden || signal.aborted) return done();
@@ -51,13 +51,13 @@ export function backoff(n, random = Math.random) {
 }
 
 export class Api {
-  /** askToken(wasWrong): a promise of what the person typed; null: nothing. */
+  /** askToken(wasWrong): a promise of the token that the user typed; null: the user typed none. */
   constructor({ askToken } = {}) {
     this.askToken = askToken;
     this.asking = null;
   }
 
-  /** Asks, and asks the person for the token where it is missing. `signal` ends it; a stream gives one that it ends itself. */
+  /** Sends a request, and asks the user for the token where the gateway wants one. `signal` ends the request. */
   async fetch(path, { patience = PATIENCE, ...options } = {}) {
     for (;;) {
       const late = patience === null ? [] : [AbortSignal.timeout(patience)];
@@ -77,7 +77,7 @@ export class Api {
     }
   }
 
-  // What can't be sent is forgotten: every request with it would fail before it left, and nobody would be asked again.
+  // A token that a header can't hold is forgotten: every request with it would fail in the browser, and the user would not be asked again.
   token() {
     const token = sessionStorage.getItem(TOKEN);
     if (token === null || isToken(token)) return token;
@@ -85,8 +85,8 @@ export class Api {
     return null;
   }
 
-  // Whoever finds the token missing waits for the same answer: a page of ten requests asks once. Who gives none is asked
-  // again by the next request.
+  // All requests without a token wait for the same dialog, so a page of ten requests asks once. Where the user gives no
+  // token, the next request asks again.
   async tokenAsked(tried) {
     if (this.token() !== tried) return;
     this.asking ??= this.askToken(tried !== null)
@@ -101,7 +101,7 @@ export class Api {
     try {
       body = await answer.json();
     } catch {
-      // a body that is no JSON has nothing to add to the status
+      // a body that is not JSON adds nothing to the status
     }
     if (!answer.ok) throw new ApiError(answer.status, body?.detail ?? `The gateway answered ${answer.status}.`, body);
     return body;
@@ -120,10 +120,10 @@ export class Api {
   }
 
   /**
-   * Follows a stream of server-sent events for ever, while somebody looks: a browser has six connections to a gateway for
-   * all tabs together, and a stream holds one. Where it can't be had, asks `poll` every two seconds instead, and tries the
-   * stream again now and then. onEvent(data); onState("live" | "polling" | "lost" | "unseen", sentence). Returns a function
-   * that ends it.
+   * Follows a stream of server-sent events for ever, while the tab is visible: a browser has six connections to a gateway
+   * for all tabs together, and a stream holds one. Where the stream fails, asks `poll` every two seconds instead, and tries
+   * the stream again now and then. onEvent(data); onState("live" | "polling" | "lost" | "unseen", sentence). Returns a
+   * function that stops following.
    */
   follow(path, { poll, onEvent, onState }) {
     const end = new AbortController();
@@ -146,7 +146,7 @@ export class Api {
           onEvent(data);
         });
       } catch {
-        // how it ended does not matter: it is tried again
+        // the stream is opened again, whatever ended it
       }
       if (signal.aborted) return;
       if (document.hidden) continue;
@@ -156,7 +156,7 @@ export class Api {
     }
   }
 
-  // At least once, so that the page is alive where streams are blocked. True: the last one had an answer.
+  // Polls at least once, so that the page is alive where streams are blocked. True: the last poll had an answer.
   async pollUntil(until, poll, { onEvent, onState, signal }) {
     let well = false;
     do {
@@ -202,7 +202,7 @@ export class Api {
   }
 }
 
-/** The text of a stream of server-sent events, in pieces of any size; onData for each event's data. */
+/** Parses server-sent events from text in pieces of any size; calls onData with each event's data. */
 export class EventParser {
   constructor(onData) {
     this.onData = onData;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The breaker of one endpoint: how it is, how it moved, and the operator's orders to it.
+// The breaker of one endpoint: its state, its earlier states, and the operator's orders to it.
 
 import { confirmed } from "./dialog.js";
 import { announce, attribute, fill, h, text } from "./dom.js";
@@ -9,7 +9,7 @@ import { clock, count, duration, ms, plural, words } from "./format.js";
 const SIGNS = { CLOSED: "●", HALF_OPEN: "◧", OPEN: "■", FORCED_OPEN: "■", DISABLED: "○", METRICS_ONLY: "○" };
 const ORDERED = ["FORCED_OPEN", "DISABLED", "METRICS_ONLY"];
 
-/** How long it stayed so: an outage is one row, however often it tried. */
+/** How long the breaker stayed in a state. An outage is one row, however many probes failed in it. */
 export function stayed({ since, until, probesFailed }) {
   const long = until === undefined ? " since then" : ` for ${duration(until - since)}`;
   return probesFailed > 0 ? `${long}, ${plural(probesFailed, "probe")} failed` : long;
@@ -34,7 +34,7 @@ export class BreakerPanel {
       h("p", { class: "breaker-state" }, this.sign, " ", this.word, " ", this.more),
       h("div", { class: "buttons left" }, this.force, this.release),
       this.problem,
-      h("h3", {}, "How it moved"),
+      h("h3", {}, "Earlier states"),
       this.moves,
     );
   }
@@ -46,9 +46,9 @@ export class BreakerPanel {
   }
 
   update(breaker) {
-    const share = breaker.calls > 0 ? `${count(breaker.failed)} of ${plural(breaker.calls, "call")} in its window failed` : "nothing in its window";
+    const share = breaker.calls > 0 ? `${count(breaker.failed)} of ${plural(breaker.calls, "call")} in its window failed` : "no calls in its window";
     const when = breaker.retestInMs > 0 ? `in ${ms(breaker.retestInMs)}` : "with the next call";
-    const retest = breaker.retestInMs === undefined ? "" : ` · tries again ${when}`;
+    const retest = breaker.retestInMs === undefined ? "" : ` · probes again ${when}`;
     attribute(this.node, "data-state", breaker.state);
     text(this.sign, SIGNS[breaker.state]);
     text(this.word, words(breaker.state));
@@ -57,11 +57,11 @@ export class BreakerPanel {
     this.release.disabled = !ORDERED.includes(breaker.state) && breaker.state !== "OPEN";
   }
 
-  /** The newest on top. What it was before its first move says nothing. */
+  /** The newest state on top. That the breaker was closed before its first change is left out. */
   moved(states) {
     const rows = states.filter((each, i) => i > 0 || each.state !== "CLOSED").reverse().map((stay) =>
       h("li", {}, h("time", { datetime: new Date(stay.since).toISOString() }, clock(stay.since)), " ", h("strong", {}, words(stay.state)), stayed(stay)));
-    fill(this.moves, rows.length > 0 ? rows : h("li", { class: "note" }, "It has not."));
+    fill(this.moves, rows.length > 0 ? rows : h("li", { class: "note" }, "It was always closed."));
   }
 
   async order(state) {
@@ -70,12 +70,12 @@ export class BreakerPanel {
       state === "forced_open"
         ? {
             title: `Force the breaker of ${which} open?`,
-            sentences: ["Every call to it is refused with 503 breaker_open from now on, until you release it. A reload does not change that; a restart does."],
+            sentences: ["Every call to this endpoint is refused with 503 breaker_open until you release the breaker. A reload does not release it; a restart does."],
             yes: "Force open",
           }
         : {
             title: `Release the breaker of ${which}?`,
-            sentences: ["It closes with an empty window, calls pass, and it opens again by the policy's rules."],
+            sentences: ["The breaker closes with an empty window and lets calls pass. It opens again by the policy's rules."],
             yes: "Release",
             danger: false,
           };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Charts: lines over time (by uPlot, which is there as a global where the build had it), histograms and sparklines. Lines
-// differ by dash as well as by colour, and every chart has a legend in words with the latest values, so that nothing is
-// told by colour, or by a picture, alone. Colours are the style sheet's --series-1 to --series-6.
+// Charts: lines over time (by uPlot, a global if the build had it), histograms and sparklines. Lines differ by dash as
+// well as by colour, and every chart has a legend in words with the latest values, so that no fact is shown by colour, or
+// by a picture, alone. Colours are the style sheet's --series-1 to --series-6.
 
 import { attribute, fill, h, text } from "./dom.js";
 import { NONE, clock, number } from "./format.js";
@@ -29,14 +29,14 @@ function swatch(slot) {
 
 /**
  * Lines over time.
- *   title, note      what it shows, and in a sentence what it means
+ *   title, note      the quantity, and a sentence about its meaning
  *   series           [{label, slot: 1..6, fill, far, ends}]: slot picks colour and dash; a far one does not flatten the others;
  *                    one that ends before the others has its last value in the legend
  *   format           a number as text
- *   most, least      the scale is at least so wide
- *   shortest         seconds that are shown at least
+ *   most, least      values that the scale includes, whatever the data
+ *   shortest         the least number of seconds on the time axis
  *   levels           words for 0, 1, 2...: a line in steps between named states
- *   marks            (chart, context, box) => ...: drawn behind the lines, for whoever wants to shade a time
+ *   marks            (chart, context, box) => ...: draws behind the lines, to shade a time
  */
 export class TimeChart {
   constructor(options) {
@@ -56,7 +56,7 @@ export class TimeChart {
       ),
     );
     this.data = [[], ...this.options.series.map(() => [])];
-    this.span = null; // from and to, in seconds since 1970, where the data alone does not say it
+    this.span = null; // from and to, in seconds since 1970; null: the time of the data
     this.plot = null;
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.plotPlace);
@@ -65,11 +65,11 @@ export class TimeChart {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.themed);
   }
 
-  /** times in seconds since 1970; one array of values for each series, null where there is none. */
+  /** times in seconds since 1970; one array of values for each series, null where a value is missing. */
   update(times, ...columns) {
     this.data = [times, ...columns];
     if (globalThis.uPlot === undefined) {
-      text(this.plotPlace, "This build has no charts: uPlot was not at hand when it was made.");
+      text(this.plotPlace, "This build has no charts: uPlot was missing when it was built.");
     } else if (this.plot === null) {
       this.begin();
     } else {
@@ -133,7 +133,7 @@ export class TimeChart {
     return [Math.min(least, low ?? 0), (Math.max(top, this.near(3 * top)) || 1) * 1.1];
   }
 
-  // A far line is in the picture while it is not far, such as a limit that is nearly reached.
+  // The scale includes a far line where it comes near the others, such as a limit that is nearly reached.
   near(most) {
     let nearest = 0;
     this.options.series.forEach((line, i) => {
@@ -181,14 +181,14 @@ export class TimeChart {
   }
 }
 
-/** So few values that a line would not be seen. */
+/** True: there are too few values for a visible line. */
 function isScattered(values) {
   let known = 0;
   for (const value of values) if (value !== null && value !== undefined && ++known > 3) return false;
   return true;
 }
 
-/** A histogram: labels of its buckets and how many are in each. Nothing but SVG. */
+/** A histogram in plain SVG: the labels of its buckets and the count in each. */
 export class Bars {
   constructor({ title, note }) {
     this.title = title;

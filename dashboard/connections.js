@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What is spoken with clients and hosts: protocols, handshakes of TLS, connections of HTTP/2 that had to be ended, and when
-// certificates expire.
+// Connections to clients and hosts: protocols, TLS handshakes, HTTP/2 connections that the gateway closed, and when certificates
+// expire.
 
 import { fill, h, text, wide } from "./dom.js";
 import { NONE, count, duration, percent, words } from "./format.js";
@@ -10,7 +10,7 @@ const REFRESH_MS = 5000;
 const SOON_MS = 7 * 24 * 3600 * 1000; // as the alert CertificateExpires
 const PROTOCOLS = { h1: "HTTP/1", h2: "HTTP/2", grpc: "gRPC" };
 
-/** What each service speaks with one side, since the start: its endpoints together. */
+/** The protocols of each service with one side, since the start: the sum of its endpoints. */
 export function spokenOf(service, side) {
   const sums = { h1: 0, h2: 0, grpc: 0 };
   for (const { protocols } of service.endpoints) for (const each in sums) sums[each] += protocols?.[side]?.[each] ?? 0;
@@ -27,7 +27,7 @@ export function spokenSaid(sums) {
     .join(", ");
 }
 
-/** Both sides by how handshakes ended; what never happened is left out, but for the two good ways. */
+/** Handshakes of both sides, by result. A result that never happened is left out, except for the two good ones. */
 export function handshakesOf(tls) {
   const results = new Map();
   for (const { side, result, count: n } of tls?.handshakes ?? []) {
@@ -38,15 +38,15 @@ export function handshakesOf(tls) {
   return [...results.values()].filter((row) => ["full", "resumed"].includes(row.result) || row.clients > 0 || row.hosts > 0);
 }
 
-/** How a certificate stands, `now` in ms since 1970. */
+/** The state of a certificate; `now` in ms since 1970. */
 export function certificateOf({ file, expires }, now) {
   const left = expires * 1000 - now;
-  if (left <= 0) return { file, weight: "critical", said: `✗ has expired, ${duration(-left)} ago` };
+  if (left <= 0) return { file, weight: "critical", said: `✗ expired ${duration(-left)} ago` };
   if (left <= SOON_MS) return { file, weight: "warning", said: `△ expires in ${duration(left)}` };
-  return { file, weight: "fine", said: `● good for ${duration(left)}` };
+  return { file, weight: "fine", said: `● valid for ${duration(left)}` };
 }
 
-/** The certificates that somebody must look at, as sentences. */
+/** Sentences about certificates that have expired or expire soon. */
 export function certificateNotices(tls, now) {
   return (tls?.certificates ?? [])
     .map((each) => certificateOf(each, now))
@@ -75,7 +75,7 @@ export class ConnectionsView {
     this.tls = h(
       "div",
       { class: "two", hidden: true },
-      section("handshakes-title", "Handshakes", wide("Handshakes", table(["Ended", "With clients", "With hosts"], this.handshakes))),
+      section("handshakes-title", "Handshakes", wide("Handshakes", table(["Result", "With clients", "With hosts"], this.handshakes))),
       section("certificates-title", "Certificates", wide("Certificates", table(["File", "State", "Expires"], this.certificates))),
     );
     this.noTls = h("p", { class: "note", hidden: true }, "This policy has no TLS.");
@@ -84,10 +84,10 @@ export class ConnectionsView {
       {},
       h("h1", {}, "Connections"),
       this.about,
-      section("spoken-title", "Protocols", h("p", { class: "note" }, "Requests of clients, and attempts to hosts, since the start."), wide("Protocols", table(["Service", "Clients speak", "Requests", "Hosts are asked by", "Attempts"], this.spoken))),
+      section("spoken-title", "Protocols", h("p", { class: "note" }, "Requests of clients, and attempts to hosts, since the start."), wide("Protocols", table(["Service", "Protocols of clients", "Requests", "Protocols to hosts", "Attempts"], this.spoken))),
       this.tls,
       this.noTls,
-      section("ended-title", "HTTP/2 connections that were ended", h("p", { class: "note" }, "A flood, or something that is not HTTP/2; goaway: idle for too long, or the gateway ends."), wide("Ended", table(["Why", "Of clients", "Of hosts"], this.ended))),
+      section("ended-title", "HTTP/2 connections that the gateway closed", h("p", { class: "note" }, "The peer flooded the gateway or violated HTTP/2. goaway: the connection was idle for too long, or the gateway shuts down."), wide("Closed", table(["Why", "Of clients", "Of hosts"], this.ended))),
     );
     this.timer = setInterval(() => this.ask(), REFRESH_MS);
     this.ask();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The latest decisions, and each in full: every attempt, every wait, why it ended so, the numbers behind it, and what would
-// have to be different for the other decision.
+// The latest decisions, and each in full: every attempt, every wait, the reason, the numbers behind the reason, and the change
+// that would have led to another decision.
 
 import { arrange, fill, h, text, wide } from "./dom.js";
 import { NONE, clock, ms, number, plural, words } from "./format.js";
@@ -19,7 +19,7 @@ const UNITS = {
 const keyOf = (decision) => `${decision.time} ${decision.service} ${decision.target} ${decision.tookMs}`;
 const good = (decision) => decision.reason === "ok" || decision.reason === "permanent";
 
-/** A list that asks for itself while update() is called; it holds still while one of its decisions is open. */
+/** A list that fetches the latest decisions at update(). It does not change while one of its decisions is open. */
 export class DecisionList {
   constructor(page, { service = "", limit = 100, compact = false, shown = () => true } = {}) {
     Object.assign(this, { page, service, limit, compact, shown });
@@ -46,15 +46,15 @@ export class DecisionList {
       this.list = (await this.page.api.get(`/api/decisions?limit=${this.limit}${service}`)).decisions;
       this.show();
     } catch {
-      // the link says it
+      // the link in the header shows it
     }
     this.asking = false;
   }
 
-  // A decision never changes, so its row is made once, and the keyboard stays in it while others come and go.
+  // A decision never changes, so its row is made once, and keeps the keyboard focus while other rows come and go.
   show() {
     const shown = this.list.filter((decision) => this.shown(decision));
-    const empty = this.list.length === 0 ? "No decisions yet: calls that are retried, refused or fail are listed, and one of 64 of the others." : "None matches.";
+    const empty = this.list.length === 0 ? "No decisions yet. The list has every call that is retried, refused or fails, and one in 64 of the other calls." : "No decision matches.";
     const before = this.made;
     this.made = new Map(shown.map((decision) => [keyOf(decision), before.get(keyOf(decision)) ?? this.row(decision)]));
     arrange(this.rows, shown.length > 0 ? [...this.made.values()] : [h("li", { class: "empty" }, empty)]);
@@ -95,24 +95,24 @@ export class DecisionList {
     fill(detail, detailOf(decision));
     detail.hidden = false;
     button.setAttribute("aria-expanded", "true");
-    text(this.still, "The list holds still while a decision is open.");
+    text(this.still, "The list is paused while a decision is open.");
   }
 }
 
-/* ---- one in full ---- */
+/* ---- one decision in full ---- */
 
 function detailOf(decision) {
   return [
     h("p", { class: "why" }, h("strong", {}, words(decision.reason)), `: ${decision.sentence}.`, " ", numbersOf(decision)),
-    decision.would && h("p", {}, `In enforce mode it would have been: ${words(decision.would)}.`),
-    decision.change && h("p", { class: "change" }, h("span", { class: "tile-label" }, "What would change it"), decision.change),
+    decision.would && h("p", {}, `In enforce mode, the decision would have been: ${words(decision.would)}.`),
+    decision.change && h("p", { class: "change" }, h("span", { class: "tile-label" }, "What would change this decision"), decision.change),
     decision.attempt.length > 0 && timeline(decision),
     attemptTable(decision),
     h("p", { class: "note" }, [`took ${ms(decision.tookMs)} in all`, decision.gatedMs > 0 && `waited ${ms(decision.gatedMs)} in the gate`, decision.requestId && `request id ${decision.requestId}`].filter(Boolean).join(" · ")),
   ];
 }
 
-/** There was so much, and it would have taken so much. An open breaker has only a time, which is in the advice. */
+/** The value at the decision, and the value that it needed. An open breaker has only a time, which is in the advice. */
 function numbersOf({ reason, have, need, unit }) {
   const said = UNITS[unit];
   if (said === undefined || have === undefined || reason === "breaker_open") return "";
@@ -129,7 +129,7 @@ function timeline(decision) {
   const bars = decision.attempt.flatMap((attempt, i) => {
     const y = i * (height + 4) + 2;
     const waited = attempt.waitedMs ?? 0;
-    const width = Math.max(0.6, share(attempt.tookMs ?? total - attempt.sentMs)); // one that took nothing is still seen
+    const width = Math.max(0.6, share(attempt.tookMs ?? total - attempt.sentMs)); // so that an attempt of 0 ms is visible
     return [
       waited > 0 && h("rect", { class: "t-wait", x: at(attempt.sentMs - waited), y: y + height / 2 - 1, width: at(waited), height: 2 }),
       h("rect", { class: attempt.outcome === "ok" ? "t-ok" : "t-bad", x: `${Math.min(share(attempt.sentMs), 99.4).toFixed(2)}%`, y, width: `${width.toFixed(2)}%`, height, rx: 2 }),
@@ -139,14 +139,14 @@ function timeline(decision) {
 }
 
 function attemptTable(decision) {
-  if (decision.attempt.length === 0) return h("p", {}, "Nothing was sent.");
+  if (decision.attempt.length === 0) return h("p", {}, "No attempt was sent.");
   const rows = decision.attempt.map((attempt) => {
-    const how = attempt.open ? "not over yet" : words(attempt.outcome);
+    const how = attempt.open ? "in progress" : words(attempt.outcome);
     const what = attempt.number === 0 ? "first attempt" : attempt.hedge ? `hedge ${attempt.number}` : `retry ${attempt.number}`;
     const cells = [attempt.waitedMs === undefined ? NONE : ms(attempt.waitedMs), ms(attempt.sentMs), attempt.host ?? NONE, how, attempt.status ?? NONE, ms(attempt.tookMs)];
     return h("tr", {}, h("th", { scope: "row" }, what), cells.map((cell) => h("td", {}, cell)));
   });
-  const labels = ["", "Waited before", "Sent after", "Host", "Ended", "Status", "Took"];
+  const labels = ["", "Waited before", "Sent after", "Host", "Outcome", "Status", "Took"];
   const head = h("tr", {}, labels.map((label) => (label === "" ? h("td", {}) : h("th", { scope: "col" }, label))));
   return wide("Attempts", h("table", {}, h("thead", {}, head), h("tbody", {}, rows)));
 }
@@ -168,7 +168,7 @@ export class DecisionsView {
       "div",
       {},
       h("h1", {}, "Decisions"),
-      h("p", { class: "note" }, "The latest calls that were retried, refused or failed, and one of 64 of the others. Open one to see why."),
+      h("p", { class: "note" }, "The latest calls that were retried, refused or failed, and one in 64 of the other calls. Open a call to see the reason."),
       h(
         "div",
         { class: "tools" },
@@ -176,8 +176,8 @@ export class DecisionsView {
         this.service,
         h("label", { for: "d-words" }, "Filter"),
         this.words,
-        h("label", { class: "check" }, this.onlyBad, " only what failed"),
-        h("label", { class: "check" }, this.pause, " hold still"),
+        h("label", { class: "check" }, this.onlyBad, " only failed calls"),
+        h("label", { class: "check" }, this.pause, " pause the list"),
       ),
       this.list.node,
     );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The demonstration's page: asks twice a second how the lanes are, and orders what its buttons say.
+// The demonstration's page: polls the state of the lanes twice a second, and sends the orders of its buttons.
 
 import { Api, backoff } from "./api.js";
 import { announce, attribute, text } from "./dom.js";
@@ -15,8 +15,8 @@ const FAULTS = {
   healthy: "healthy",
   slow: "five times as slow as it should be",
   errors: "failing one request in ten",
-  dead: "dead: it takes requests and answers none",
-  flapping: "flapping: dead for 2 s, well for 2 s, and so on",
+  dead: "dead: it accepts requests and answers none",
+  flapping: "flapping: dead for 2 s, healthy for 2 s, and so on",
 };
 
 const api = new Api();
@@ -24,14 +24,14 @@ const lanes = [];
 const byId = (id) => document.getElementById(id);
 let state = null; // the latest answer, with all samples since the page was opened
 
-/* ---- samples: an answer has only those that are new ---- */
+/* ---- samples: an answer has only the new ones ---- */
 
 function joined(old, fresh, known) {
   const all = Object.entries(fresh).map(([name, values]) => [name, old[name].concat(values.slice(known)).slice(-KEEP)]);
   return Object.fromEntries(all);
 }
 
-/** Two questions may be on their way at once, so an answer may hold what is known already, or be the older one. */
+/** Two requests may be in flight at once, so an answer may repeat samples that the page has, or be older than the last one. */
 function take(answer) {
   const same = state !== null && Math.abs(answer.startedMs - state.startedMs) < 1000;
   if (same && answer.ticks < state.ticks) return;
@@ -42,19 +42,19 @@ function take(answer) {
       lane.samples = joined(before.samples, lane.samples, known);
       lane.services.forEach((service, s) => (service.samples = joined(before.services[s].samples, service.samples, known)));
     });
-    answer.startedMs = state.startedMs; // computed anew each time, a little differently
+    answer.startedMs = state.startedMs; // the server computes it for each answer, a little differently
   }
   answer.first = answer.ticks - answer.lanes[0].samples.begun.length;
   state = answer;
 }
 
-/* ---- what everybody sees ---- */
+/* ---- above the lanes ---- */
 
 function nextSentence() {
   if (state.next === undefined) return "";
   const wait = `${Math.ceil(state.nextMs / 1000)} s`;
-  if (state.next === "healthy") return `It will be healed in ${wait}. Press any button to take over.`;
-  return `It will be hurt in ${wait}, by itself. Or press a button.`;
+  if (state.next === "healthy") return `The fault ends in ${wait}. Press any button to take over.`;
+  return `The first fault begins by itself in ${wait}. Or press a button.`;
 }
 
 function simulationSentence(simulation) {
@@ -113,7 +113,7 @@ async function follow() {
       failures = 0;
       showLink("live", "●", "live");
     } catch (problem) {
-      if (problem.status === undefined) throw problem; // a mistake of this page
+      if (problem.status === undefined) throw problem; // a bug of this page
       wait = ASK + backoff(failures++);
       showLink("lost", "✗", "the demo has ended");
     }
@@ -123,7 +123,7 @@ async function follow() {
 
 /* ---- orders ---- */
 
-/** What the server refuses, it says why; that is shown where the orders' results are. */
+/** Where the server refuses an order, its reason is shown beside the buttons. */
 async function order(path) {
   let refused = "";
   try {

@@ -8,11 +8,11 @@ import { afterOf, refusalsOf, simulatedOf, successOf } from "./demo_story.js";
 import { NONE, count, number, perSecond, percent, times, words } from "./format.js";
 
 const WINDOW = 180; // ticks that are drawn: 90 s
-const SHORTEST = 15; // seconds: whoever comes for the first storm sees it large
-const BAR = 60; // pixels, for 3 x 3 x 3 times what users ask for
+const SHORTEST = 15; // seconds, so that the first storm fills the chart
+const BAR = 60; // pixels, for 3 x 3 x 3 times the load of the users
 const TITLES = {
-  naive: ["Naive retries", "Three attempts at every hop, at once, whatever others do or say."],
-  becalm: ["Becalm", "The default policy: three attempts too, but within a budget, a limit and a breaker."],
+  naive: ["Naive retries", "Up to three attempts at every hop, without a wait between them."],
+  becalm: ["Becalm", "The default policy: up to three attempts, within a budget, a limit and a breaker."],
 };
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
@@ -35,16 +35,16 @@ class Figure {
   }
 }
 
-/** What is said of each service, and of the gateway in front of it: [name, in words]. */
+/** The rows of the table, about each service and the gateway in front of it: [name, in words]. */
 const ROWS = [
   ["load", "requests a second"],
   ["inFlight", "in flight, of its limit"],
   ["refused", "refused a second"],
-  ["why", "refused since it was hurt"],
-  ["budget", "retries that may be sent"],
+  ["why", "refused since the fault"],
+  ["budget", "retries left to send"],
   ["breaker", "breaker"],
-  ["gate", "wait in the gateway"],
-  ["queue", "wait in the service"],
+  ["gate", "waiting in the gateway"],
+  ["queue", "waiting in the service"],
 ];
 
 const isNone = (value) => value === null || value === undefined;
@@ -82,14 +82,14 @@ class Hop {
 const NODES = ["users", "front", "middle", "back"];
 const NODE = { width: 62, height: 26 };
 const GAP = 68;
-const THICKEST = 27; // 3 x 3 x 3 times what users ask for
+const THICKEST = 27; // 3 x 3 x 3 times the load of the users
 
-/** How thick a line is drawn for so many times the load: linear, so that 27 times looks like it. */
+/** The thickness of a line that carries `factor` times the load of the users. Linear, so that 27 times looks like 27 times. */
 export function thicknessOf(factor) {
   return Number.isFinite(factor) ? 1 + (29 * Math.min(Math.max(factor, 0), THICKEST)) / THICKEST : 1;
 }
 
-/** users > front > middle > back: each arrow as thick as what it carries. */
+/** users > front > middle > back: the thickness of each arrow shows its load. */
 class Flow {
   constructor() {
     const at = (i) => i * (NODE.width + GAP);
@@ -111,7 +111,7 @@ class Flow {
   }
 }
 
-/** Zero, what users ask for and 27 times as much in one picture: near 0 it is as usual, further up by powers of ten. */
+/** Zero, the load of the users and 27 times as much in one picture: linear near 0, logarithmic further up. */
 class LoadChart extends TimeChart {
   plotOptions(width) {
     const options = super.plotOptions(width);
@@ -122,7 +122,7 @@ class LoadChart extends TimeChart {
   }
 }
 
-/** Behind the lines: the times in which back was hurt. */
+/** Behind the lines: the times of faults. */
 function shade(lane) {
   return (plot, context, box) => {
     context.save();
@@ -154,10 +154,10 @@ export class Lane {
     const marks = shade(this);
     this.loadChart = new LoadChart({
       title: "Requests that reach back, a second",
-      note: "against what users ask for; one scale for both lanes, logarithmic",
+      note: "and the calls of users; one logarithmic scale for both lanes",
       series: [
         { label: "reach back", slot: 1, fill: true },
-        { label: "users ask", slot: 2 },
+        { label: "calls of users", slot: 2 },
         { label: "simulated", slot: 3, ends: true },
       ],
       shortest: SHORTEST,
@@ -166,9 +166,9 @@ export class Lane {
     });
     this.successChart = new TimeChart({
       title: "Success",
-      note: "of the calls that ended then",
+      note: "of the calls that ended in each half second",
       series: [
-        { label: "well within 3 s", slot: 1, fill: true },
+        { label: "good answers within 3 s", slot: 1, fill: true },
         { label: "simulated", slot: 3, ends: true },
       ],
       shortest: SHORTEST,
@@ -176,7 +176,7 @@ export class Lane {
       most: 1,
       marks,
     });
-    this.dashboard = h("a", { target: "_blank", rel: "noopener" }, "Its gateway's dashboard");
+    this.dashboard = h("a", { target: "_blank", rel: "noopener" }, "Dashboard of its gateway");
     this.node = h(
       "section",
       { class: "lane", dataset: { lane: name }, "aria-label": title },
@@ -218,7 +218,7 @@ export class Lane {
     );
     this.figures.success.update(
       successOf(lane),
-      `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers for nobody (the caller had gone)`,
+      `${count(lane.failedTotal)} failed so far; ${count(back.uselessTotal)} answers too late: the caller had gone`,
       lane.success === null ? (lane.waiting > 0 ? "warn" : null) : level(lane.success),
     );
     this.figures.after.update(...afterOf(state, lane));

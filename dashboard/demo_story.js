@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the demonstration's page says about its lanes, as words; nothing here touches the page.
+// The sentences of the demonstration's page about its lanes. Nothing here touches the page.
 
 import { NONE, count, number, percent } from "./format.js";
 
@@ -9,7 +9,7 @@ const PLURAL = [true, false];
 
 const seconds = (state, ticks) => `${((ticks * state.tickMs) / 1000).toFixed(1)} s`;
 
-/** Times in which back was hurt: [{from, to, fault}], in ticks. */
+/** The times of faults: [{from, to, fault}], in ticks. */
 export function hurtTimes(changes, ticks) {
   return changes
     .map((change, i) => ({ from: change.tick, to: changes[i + 1]?.tick ?? ticks, fault: change.fault }))
@@ -22,11 +22,11 @@ export function afterOf(state, lane) {
   const back = seconds(state, lane.recoveredTick - state.healedTick);
   switch (lane.state) {
     case "hurt":
-      return [NONE, "heal back to see it", null];
+      return [NONE, "heal back first", null];
     case "healed":
       return ["…", "just healed", null];
     case "stopped":
-      return ["no users", "whether it is back will be seen when they are", null];
+      return ["no users", "known when the users are back", null];
     case "down":
       return ["still down", `${since} after healing`, "bad"];
     case "recovering":
@@ -36,11 +36,11 @@ export function afterOf(state, lane) {
     case "unharmed":
       return ["not down", "success was never below 95 %", "good"];
     default:
-      return [NONE, "hurt back, then heal it", null];
+      return [NONE, "choose a fault, then heal back", null];
   }
 }
 
-/** Success now, for its tile: a share, or why there is none. */
+/** The success of a lane now, for its tile: a share, or the reason why there is none. */
 export function successOf(lane) {
   if (lane.success !== null) return percent(lane.success);
   return lane.waiting > 0 ? "waiting" : "no calls";
@@ -66,32 +66,32 @@ function fateOf(state, lane, i) {
   }
 }
 
-/** How the lanes came through: the point of it all. */
+/** The headline: how both lanes came through. */
 export function verdictOf(state) {
   const { lanes } = state;
   if (state.paused) {
     const held = lanes.reduce((all, lane) => all + lane.holds, 0);
-    const left = held === 0 ? "Nothing is on its way any more" : `${count(held)} requests are still on their way`;
-    return `All users have stopped. ${left}; they come back when that has been so for 2 s.`;
+    const left = held === 0 ? "No request is in flight any more" : `${count(held)} requests are still in flight`;
+    return `All users have stopped. ${left}. The users come back 2 s after the last request has ended.`;
   }
-  if (state.hurtTick === undefined) return "Both lanes are well. Hurt back, then heal it, and watch which one recovers.";
+  if (state.hurtTick === undefined) return "Both lanes are healthy. Choose a fault for back, then heal it, and watch which lane recovers.";
   if (state.healedTick === undefined) {
     const each = lanes.map((lane) => number(lane.factor ?? undefined));
-    return `Since back was hurt, ${each[0]} requests reached it for each call with naive retries, ${each[1]} with Becalm.`;
+    return `Since the fault began, back got ${each[0]} requests for each call with naive retries, ${each[1]} with Becalm.`;
   }
-  if (lanes.every((lane) => lane.state === "healed")) return "Healed. Who comes back?";
-  if (lanes.every((lane) => lane.state === "unharmed")) return "Neither lane went down: some failures are what retries are for.";
+  if (lanes.every((lane) => lane.state === "healed")) return "Healed. Which lane recovers?";
+  if (lanes.every((lane) => lane.state === "unharmed")) return "Neither lane went down: retries are made for a few failures.";
   return `${lanes.map((lane, i) => fateOf(state, lane, i)).join(". ")}.`;
 }
 
-/** What the machine itself did to both lanes, since back was hurt; empty where it kept up. */
+/** A warning where this machine has been too slow for both lanes since the fault began; else empty. */
 export function paceOf(state) {
   if (!state.slow) return "";
   const late = `${number(state.lateMs / 1000)} s late in ${count(state.slowTicks)} of ${count(state.paceTicks)} half seconds`;
-  return `This machine is too busy for it: services had their turn up to ${late}. Calls fail for that in both lanes, whatever their policy.`;
+  return `This machine is too busy for the demo: services ran up to ${late}. Calls fail because of that in both lanes, whatever their policy.`;
 }
 
-/** What a gateway did not let through to a service since back was hurt, most first: "400 shed, 58 limit". */
+/** The calls and retries to a service that its gateway refused since the fault began, most frequent reason first: "400 shed, 58 limit". */
 export function refusalsOf(service) {
   const all = Object.entries(service.refusedBy).sort(([, a], [, b]) => b - a);
   return all.length === 0 ? "nothing" : all.map(([reason, times]) => `${count(times)} ${reason.replaceAll("_", " ")}`).join(", ");

@@ -36,8 +36,7 @@ export async function confirmed({ title, sentences, yes, danger = true }) {
 }
 
 /**
- * The token of adminTokenFile. There is no way around it: a browser closes a dialog at the second Escape whatever the page
- * says, so it is opened again. What no token can be is refused in place.
+ * The token of adminTokenFile. The user can't skip it: a browser closes a dialog at the second Escape, so the dialog is opened again. Text that can't be a token is refused in the dialog.
  */
 export async function tokenAsked(wasWrong) {
   let token = null;

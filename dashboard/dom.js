@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Elements. Text only ever becomes text: nothing here can make markup of what a service is called.
+// Elements. Text is only inserted as text, so the name of a service can't become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = new Set(["svg", "path", "rect", "line", "text", "g", "title", "circle"]);
@@ -27,7 +27,7 @@ function add(node, children) {
   }
 }
 
-/** Puts these in the place of all that is in there. */
+/** Replaces the content of `node`. */
 export function fill(node, ...children) {
   node.replaceChildren();
   add(node, children);
@@ -35,8 +35,8 @@ export function fill(node, ...children) {
 }
 
 /**
- * Puts these nodes in the place of all that is in there, and moves none that stands where it should: whoever has the
- * keyboard in one keeps it there. If that one goes, the keyboard goes to what stands in its place.
+ * Replaces the children of `node` by `wanted`, and does not move children that are in the right place: an element with the
+ * keyboard focus keeps it. If that element is removed, the focus goes to the element in its place.
  */
 export function arrange(node, wanted) {
   const focused = document.activeElement;
@@ -53,7 +53,7 @@ export function arrange(node, wanted) {
   heir?.focus({ preventScroll: true });
 }
 
-/** Writes only what is different, so that an idle page costs nothing and a selection survives. */
+/** Sets the text of a node only where it differs, so that an idle page costs nothing and a selection survives. */
 export function text(node, value) {
   const wanted = String(value);
   if (node.textContent !== wanted) node.textContent = wanted;
@@ -68,7 +68,7 @@ export function attribute(node, name, value) {
   }
 }
 
-/** A table that may be wider than the page scrolls by itself, for the keyboard too. While columns are out of sight at its right, it says so. */
+/** A table that may be wider than the page scrolls by itself, for the keyboard too. `data-more` marks it while columns at its right are hidden. */
 export function wide(label, table) {
   const node = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${label}, as a table` }, table);
   const look = () => attribute(node, "data-more", node.scrollWidth - node.clientWidth - node.scrollLeft > 8 ? "" : null);
@@ -79,7 +79,7 @@ export function wide(label, table) {
   return node;
 }
 
-/** Says something to who can't see the page change. `#announce` is in the page from its start. */
+/** Announces a change to users of screen readers. `#announce` is in the page from its start. */
 export function announce(sentence) {
   const place = document.getElementById("announce");
   if (place) text(place, sentence);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // All processes that share a store with this gateway, worst first: the same data and the same order as `becalm top --fleet`
-// (src/cli/top/cmd_top_fleet.c). It is asked for only while somebody looks at it.
+// (src/cli/top/cmd_top_fleet.c). The page asks for it only while this view is open.
 
 import { arrange, attribute, fill, h, text, wide } from "./dom.js";
 import { NONE, duration, ms, percent, perSecond, plural } from "./format.js";
 import { Tile, badge } from "./services.js";
 
-const EVERY = 1900; // processes tell about themselves every two seconds
+const EVERY = 1900; // processes report every two seconds
 const SILENT = 5; // seconds
-const SHOWN = 200; // rows: the worst; the others are counted
+const SHOWN = 200; // rows: the worst ones; a note counts the rest
 
 const COLUMNS = [
   ["instance", "Instance"],
@@ -25,9 +25,9 @@ const COLUMNS = [
 ];
 
 export const STATES = {
-  silent: { weight: "critical", sign: "✗", word: "silent", sentence: "it has told nothing for five seconds: it died, or can't reach the store" },
-  degraded: { weight: "warning", sign: "△", word: "degraded", sentence: "it lives on the share of its own traffic" },
-  differs: { weight: "warning", sign: "≠", word: "differs", sentence: "it has another policy or version than most" },
+  silent: { weight: "critical", sign: "✗", word: "silent", sentence: "no report for five seconds: the process died, or can't reach the store" },
+  degraded: { weight: "warning", sign: "△", word: "degraded", sentence: "no lease from the store: the process pays retries from its own share" },
+  differs: { weight: "warning", sign: "≠", word: "differs", sentence: "its policy or version differs from that of most processes" },
   fine: { weight: "fine", sign: "●", word: "fine", sentence: "no trouble" },
 };
 const RANK = Object.keys(STATES);
@@ -37,7 +37,7 @@ function ratioOf(calls, retries) {
   return calls > 0 ? retries / calls : undefined;
 }
 
-/** What is wrong with each, the worst first. */
+/** The instances with the trouble of each, worst first. */
 export function ranked(instances) {
   const kind = ({ policy, version }) => `${policy} ${version}`;
   const alike = new Map();
@@ -51,7 +51,7 @@ export function ranked(instances) {
   return all.sort((a, b) => b.wrong - a.wrong || (b.ratio ?? 0) - (a.ratio ?? 0) || (a.id < b.id ? -1 : 1));
 }
 
-/** All that are there together: what the shared budgets are about, and what they allow. */
+/** The sum of all instances that report: calls and retries with shared budgets, and the ratios that these allow. */
 export function together(store) {
   const there = store.instances.filter((one) => one.toldSecondsAgo < SILENT);
   const sum = (key) => there.reduce((total, one) => total + one[key], 0);
@@ -61,22 +61,22 @@ export function together(store) {
   return { calls, retries, ratio: ratioOf(calls, retries), lowest: Math.min(...allowed), highest: Math.max(...allowed) };
 }
 
-/** The card of the ratio; two points above what is allowed is the alert SharedBudgetOverspent. */
+/** The card of the ratio. Two points above the allowed ratio is the alert SharedBudgetOverspent. */
 export function ratioSaid({ ratio, lowest, highest }) {
   const allowed = lowest === highest ? percent(highest) : `${percent(lowest)} to ${percent(highest)}`;
   if (ratio > highest + 0.02) return { weight: "critical", sentence: `more than the ${allowed} allowed` };
   return { sentence: `of ${allowed} allowed` };
 }
 
-/** Whether the store is there, how old its last answer is, and which error it gives. */
+/** Whether the store answers, how old its last answer is, and its error. */
 export function storeSaid({ up, error, answeredSecondsAgo }) {
-  const age = answeredSecondsAgo === undefined ? "it never answered" : `answered ${ms(answeredSecondsAgo * 1000)} ago`;
+  const age = answeredSecondsAgo === undefined ? "never answered" : `answered ${ms(answeredSecondsAgo * 1000)} ago`;
   const word = up ? "up" : "away";
   if (!up) return { word, weight: "critical", sentence: error === undefined ? age : `${error}; ${age}` };
   return error === undefined ? { word, weight: null, sentence: age } : { word, weight: "warning", sentence: `${error}; ${age}` };
 }
 
-/** How many are in which trouble; "" if none is. */
+/** The number of instances by trouble; "" where all are fine. */
 export function troublesSaid(instances) {
   const count = (state) => instances.filter((one) => one.state === state).length;
   const words = { silent: "silent", degraded: "degraded", differs: "different" };
@@ -115,7 +115,7 @@ class Row {
   }
 }
 
-/** One store and who is there. */
+/** One store and its processes. */
 class Store {
   constructor({ store, fleet }) {
     this.rows = new Map();
@@ -162,7 +162,7 @@ class Store {
     const troubles = troublesSaid(all);
     const said = storeSaid(store);
     this.tiles.store.update(said.word, null, said);
-    const isRead = store.readSecondsAgo !== undefined; // before, nobody knows who is there: none is not a number
+    const isRead = store.readSecondsAgo !== undefined; // before the first read, the number of instances is unknown, not 0
     this.tiles.instances.update(isRead ? String(all.length) : NONE, null, troubles === "" ? {} : { weight: STATES[all[0].state].weight, sentence: troubles });
     this.tiles.calls.update(isRead ? perSecond(sum.calls) : NONE);
     this.tiles.retries.update(isRead ? perSecond(sum.retries) : NONE);
@@ -171,7 +171,7 @@ class Store {
     for (const one of shown) this.row(one, own).update(one);
     arrange(this.body, shown.map((one) => this.row(one, own).node));
     for (const id of this.rows.keys()) if (!shown.some((one) => one.id === id)) this.rows.delete(id);
-    const read = !isRead ? "The list has not been read yet." : `The list was read ${ms(store.readSecondsAgo * 1000)} ago.`;
+    const read = !isRead ? "The list of instances has not been read yet." : `The list of instances was read ${ms(store.readSecondsAgo * 1000)} ago.`;
     text(this.note, all.length > SHOWN ? `${read} The worst ${SHOWN} of ${plural(all.length, "instance")} are shown.` : read);
     fill(this.budgets, store.budgets.map((each) => this.budget(each)));
   }
@@ -207,14 +207,14 @@ export class FleetView {
       const fleet = await this.page.api.get("/api/fleet");
       if (!this.ended) this.show(fleet);
     } catch {
-      // the link says it
+      // the link in the header shows it
     }
     this.asking = false;
   }
 
   show({ id, stores }) {
     this.empty.hidden = stores.length > 0;
-    text(this.empty, "This gateway shares nothing: its policy has no shared budget.");
+    text(this.empty, "This gateway has no fleet: its policy has no shared budget.");
     const key = ({ store, fleet }) => `${fleet} ${store}`;
     for (const store of stores) {
       if (!this.stores.has(key(store))) this.stores.set(key(store), new Store(store));

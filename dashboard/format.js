@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers as people read them. Every function takes undefined (not known) and says so with a dash.
+// Numbers as people read them. Every function accepts undefined (not known) and returns a dash for it.
 
 export const NONE = "–";
 
 const known = (value) => value !== undefined && value !== null && Number.isFinite(value);
 
-/** 0, 0.4, 12.3, 950, 12.4k, 3.1M: three digits or so. */
+/** 0, 0.4, 12.3, 950, 12.4k, 3.1M: about three digits. */
 export function number(value) {
   if (!known(value)) return NONE;
   const size = Math.abs(value);
@@ -24,12 +24,12 @@ function trim(value, digits) {
   return value.toFixed(Math.max(decimals, 0)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
-/** A count with its thousands apart. */
+/** A count with separators between thousands. */
 export function count(value) {
   return known(value) ? Math.round(value).toLocaleString("en-GB") : NONE;
 }
 
-/** "1 service", "2 services"; `many` where an s does not do. */
+/** "1 service", "2 services"; `many` is the plural where it is not the word with an s. */
 export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
@@ -38,7 +38,7 @@ export function perSecond(value) {
   return known(value) ? `${number(value)}/s` : NONE;
 }
 
-/** A share of 1 as a percentage. Never rounds to 100 % or 0 % what is not. */
+/** A share of 1 as a percentage. Only 1 becomes 100 %, only 0 becomes 0 %. */
 export function percent(share) {
   if (!known(share)) return NONE;
   if (share >= 1) return "100 %";
@@ -53,7 +53,7 @@ export function times(value) {
   return known(value) ? `${value.toFixed(value >= 10 ? 1 : 2)}×` : NONE;
 }
 
-/** Milliseconds, in the unit that suits them. */
+/** Milliseconds, in a fitting unit. */
 export function ms(value) {
   if (!known(value)) return NONE;
   if (value === 0) return "0 ms";

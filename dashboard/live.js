@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the gateway tells every second, kept for a minute: rates are means over ten seconds, since a single one says
-// little about quiet services. A `sample` is one row of /api/sample as an object; docs/admin.md has its names.
+// The gateway's samples, one a second, kept for a minute. Rates are means over ten seconds, because one second says little
+// about quiet services. A `sample` is one row of /api/sample as an object; docs/admin.md has its names.
 
 import { callsOf, troubleOf } from "./trouble.js";
 
@@ -18,14 +18,14 @@ export function sampleOf(columns, row) {
   return sample;
 }
 
-/** What several steps, one after the other, come to. */
+/** The sum of several samples. */
 export function sumOf(samples) {
   const sum = Object.fromEntries(SUMS.map((key) => [key, 0]));
   for (const sample of samples) for (const key of SUMS) sum[key] += sample[key];
   return sum;
 }
 
-/** Rates and shares of a sum or a sample; undefined where nothing happened. */
+/** Rates and shares of a sum or a sample; undefined where there were no calls. */
 export function figuresOf(sum) {
   const seconds = sum.spanMs / 1000;
   const calls = callsOf(sum);
@@ -44,12 +44,12 @@ export function figuresOf(sum) {
   };
 }
 
-/** Retries that were due and not made. */
+/** Retries that were due and were refused. */
 export function refusedOf(sample) {
   return REFUSALS.reduce((sum, key) => sum + sample[key], 0);
 }
 
-/** How many of the storm's signs there are, in a word: the first of them alone is a storm, as is any pair. */
+/** The signs of a storm as one word. The first sign alone is a storm, and so is any pair of signs. */
 export function stormOf(storm) {
   if (storm.signs.includes("retryShare") || storm.signs.length > 1) return "storm";
   return storm.signs.length === 1 ? "watch" : "calm";
@@ -57,13 +57,13 @@ export function stormOf(storm) {
 
 const BREAKER_ORDER = ["CLOSED", "DISABLED", "METRICS_ONLY", "HALF_OPEN", "OPEN", "FORCED_OPEN"];
 
-/** The one state, of several breakers, that matters most. */
+/** The worst state of several breakers. */
 export function worstBreaker(states) {
   return states.reduce((worst, state) => (BREAKER_ORDER.indexOf(state) > BREAKER_ORDER.indexOf(worst) ? state : worst), "CLOSED");
 }
 
 /**
- * In the order of time, which charts need: a clock that was set back makes the old samples the later ones, and they are left
+ * Samples in the order of time, as charts need them. Where the clock was set back, older samples with later times are left
  * out.
  */
 export function inOrder(samples) {
@@ -77,7 +77,7 @@ export function inOrder(samples) {
   return kept.reverse();
 }
 
-/** The same with null where nothing is known for longer than a step: a line over an outage would be an invention. */
+/** The samples with a gap where one is missing for longer than a step: a line over an outage would be an invention. */
 export function withGaps(samples) {
   return samples.flatMap((sample, i) => {
     const before = samples[i - 1];
@@ -86,7 +86,7 @@ export function withGaps(samples) {
   });
 }
 
-/** The last seconds of something, and what they come to. */
+/** The samples of the last seconds, and their sum. */
 class Past {
   samples = [];
 
@@ -100,13 +100,13 @@ class Past {
   }
 }
 
-/** What is left of a budget as a share; null: there is none, undefined: it is not known. */
+/** The share of a budget that is left; null: there is no budget, undefined: it is not known. */
 export function budgetOf({ budgetLeft, budgetCap }) {
   if (budgetLeft === null) return null;
   return budgetCap ? budgetLeft / budgetCap : undefined;
 }
 
-// Of several budgets the emptiest; none at all only where none has one.
+// The emptiest of several budgets; null or undefined only where no endpoint has a budget.
 function emptiest(shares) {
   const known = shares.filter((share) => share !== null && share !== undefined);
   return known.length > 0 ? Math.min(...known) : shares[0];
@@ -115,10 +115,10 @@ function emptiest(shares) {
 class Service {
   constructor(name) {
     this.name = name;
-    this.endpoints = new Map(); // their latest second
-    this.pasts = new Map(); // of each endpoint
+    this.endpoints = new Map(); // the latest sample of each endpoint
+    this.pasts = new Map(); // the past of each endpoint
     this.past = new Past(); // of all endpoints together
-    this.recent = { arrivals: [], attempts: [] }; // of the last minute, from before this page was opened too
+    this.recent = { arrivals: [], attempts: [] }; // of the last minute, also of the time before this page was opened
   }
 
   note(columns, told) {
@@ -147,7 +147,7 @@ class Service {
     this.past.push(this.together());
   }
 
-  /** One endpoint's figures, over as long as the service's. */
+  /** One endpoint's figures, over the same time as the service's. */
   figuresOf(endpoint) {
     return figuresOf(this.pasts.get(endpoint).sum);
   }
@@ -182,7 +182,7 @@ export class Live {
   note(event) {
     const isSameRun = this.latest !== null && event.id === this.latest.id && event.started === this.latest.started;
     if (isSameRun && event.number <= this.latest.number) return; // polled twice within a second
-    const known = isSameRun ? this.services : new Map(); // what another process did says nothing about this one
+    const known = isSameRun ? this.services : new Map(); // samples of another process say nothing about this one
     this.services = new Map();
     for (const told of event.services) {
       const service = known.get(told.name) ?? new Service(told.name);
@@ -192,7 +192,7 @@ export class Live {
     this.latest = event;
   }
 
-  /** What /api/history tells of all services: the minute before this page was opened. */
+  /** Takes the answer of /api/history for all services: the minute before this page was opened. */
   noteBefore(told) {
     for (const { name, ...before } of told.services) {
       const recent = this.services.get(name)?.recent;
@@ -214,7 +214,7 @@ export class Live {
     return figuresOf({ ...sum, spanMs: Math.max(0, ...recent.map((each) => each.spanMs)) });
   }
 
-  /** How many "arrivals" or "attempts" there were in each of the last seconds, of all services; the newest last. */
+  /** The number of "arrivals" or "attempts" of all services in each of the last seconds; the newest last. */
   past(key) {
     const totals = new Array(KEPT).fill(0);
     let most = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The page: which view the address names, the link to the gateway, and what concerns all of it.
+// The page: the view that the address names, the link to the gateway, and notices about the whole gateway.
 
 import { Api } from "./api.js";
 import { tokenAsked } from "./dialog.js";
@@ -21,7 +21,7 @@ const LINKS = {
   polling: ["◐", "polling"],
   lost: ["✗", "no answer"],
   locked: ["△", "token needed"],
-  unseen: ["○", "not followed"],
+  unseen: ["○", "paused"],
 };
 
 const page = {
@@ -59,14 +59,14 @@ function show() {
     attribute(link, "aria-current", here ? "page" : null);
   }
   scrollTo(0, 0);
-  if (before !== null) main.focus({ preventScroll: true }); // who reads by ear, or goes on with Tab, is at the new view
+  if (before !== null) main.focus({ preventScroll: true }); // a screen reader, or the next Tab, begins at the new view
 }
 
 /* ---- the gateway ---- */
 
 function showAbout() {
   if (state === null) return;
-  document.querySelector('nav a[data-page="fleet"]').hidden = state.stores === undefined; // it shares nothing
+  document.querySelector('nav a[data-page="fleet"]').hidden = state.stores === undefined; // no shared budget
   const said = [
     `${state.policy}`,
     `role ${state.role}`,
@@ -80,18 +80,18 @@ function showAbout() {
 
 function showNotices() {
   const notices = [];
-  if (page.live.latest?.draining) notices.push(h("p", { class: "notice" }, "△ The gateway was told to end: it finishes what is in progress."));
+  if (page.live.latest?.draining) notices.push(h("p", { class: "notice" }, "△ The gateway is shutting down: it finishes the requests in progress."));
   for (const fault of page.live.latest?.faults ?? []) {
     const where = fault.endpoint ? `${fault.service} ${fault.endpoint}` : fault.service;
     const ends = duration(Math.ceil(fault.endsInMs / 1000) * 1000);
-    notices.push(h("p", { class: "notice" }, `△ A fault on order is in force: ${fault.name} (${fault.fault} of ${where}, towards ${fault.towards}). It ends in ${ends}, or with becalm fault clear.`));
+    notices.push(h("p", { class: "notice" }, `△ An injected fault is active: ${fault.name} (${fault.fault} of ${where}, towards ${fault.towards}). It ends in ${ends}, or with becalm fault clear.`));
   }
   for (const { weight, said } of certificateNotices(state?.tls, Date.now())) {
     notices.push(h("p", { class: weight === "critical" ? "notice bad" : "notice" }, said, " ", h("a", { href: "#/connections" }, "Connections")));
   }
   if (state !== null && !state.reload.successful && !page.view?.tellsReload) {
-    const why = state.reload.why ?? "see its log";
-    notices.push(h("p", { class: "notice bad" }, "✗ The latest reload failed, and the policy before it stays: ", h("code", {}, why), " ", h("a", { href: "#/policy" }, "Policy")));
+    const why = state.reload.why ?? "see the gateway's log";
+    notices.push(h("p", { class: "notice bad" }, "✗ The latest reload failed; the earlier policy stays in force: ", h("code", {}, why), " ", h("a", { href: "#/policy" }, "Policy")));
   }
   const place = document.getElementById("notices");
   const said = notices.map((each) => each.textContent).join();
@@ -107,7 +107,7 @@ async function askState() {
     showAbout();
     showNotices();
   } catch {
-    // the link says it
+    // the link in the header shows it
   }
 }
 page.askState = askState;
@@ -133,11 +133,11 @@ async function askBefore() {
     page.live.noteBefore(await page.api.get("/api/history"));
     page.view.update();
   } catch {
-    // then the small lines begin now
+    // without a history, the sparklines begin now
   }
 }
 
-// What was missed meanwhile, the gateway remembers.
+// After a break, the gateway's history fills the gap.
 let isFollowed = false;
 function linked(word, sentence) {
   const follows = word === "live" || word === "polling";
@@ -149,7 +149,7 @@ function linked(word, sentence) {
   isFollowed = follows;
 }
 
-let known = null; // which process with which policy
+let known = null; // the process and the policy of the latest event
 function noted(event) {
   page.live.note(event);
   const now = `${event.id} ${event.started} ${event.reloads}`;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Which view the address names.
+// The view that the address of the page names.
 
-// Whoever typed the address may have typed anything: what is badly escaped stands for itself.
+// The address may have been typed by hand: text with bad escapes is taken as it is.
 function unescaped(text) {
   try {
     return decodeURIComponent(text);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The policy in force, where each value came from, and reloading it: what is wrong with the file is said here.
+// The policy in force, the source of each value, and a button that reloads the file and shows the errors in it.
 
 import { announce, fill, h, text, wide } from "./dom.js";
 import { plural } from "./format.js";
 
-/** "budget.startTokens" may be broken before a part and before a word of it, and nowhere else. */
+/** "budget.startTokens" may break before a part and before a word of a part, and nowhere else. */
 function breakable(key) {
   return key.split(/(?<=\.)|(?=[A-Z])/).flatMap((part) => [h("wbr"), part]);
 }
@@ -17,7 +17,7 @@ export class PolicyView {
     this.page = page;
     this.wanted = query.get("service");
     this.policy = null;
-    this.tellsReload = false; // why the latest one failed stands on this page, so not above it too
+    this.tellsReload = false; // this page shows why the latest reload failed, so the notice above need not
     this.button = h("button", { type: "button", class: "primary", onclick: () => this.reload() }, "Reload the file");
     this.result = h("div", { role: "status" });
     this.about = h("p", { class: "note" });
@@ -39,10 +39,10 @@ export class PolicyView {
         this.target,
         h("label", { for: "p-filter" }, "Filter"),
         this.filter,
-        h("label", { class: "check" }, this.onlySet, " only what the policy sets"),
+        h("label", { class: "check" }, this.onlySet, " only values that the policy sets"),
       ),
       this.inForce,
-      wide("Values", h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Key", "Value", "From", "What it means"].map((label) => h("th", { scope: "col" }, label)))), this.rows)),
+      wide("Values", h("table", { class: "policy" }, h("thead", {}, h("tr", {}, ["Key", "Value", "From", "Meaning"].map((label) => h("th", { scope: "col" }, label)))), this.rows)),
     );
     this.ask();
   }
@@ -95,7 +95,7 @@ export class PolicyView {
     }
     this.button.disabled = false;
     this.tellsReload = !answer.reloaded;
-    const said = answer.reloaded ? "✓ Reloaded." : `✗ Not reloaded: the policy before stays in force. ${answer.why ?? ""}`;
+    const said = answer.reloaded ? "✓ Reloaded." : `✗ Not reloaded: the earlier policy stays in force. ${answer.why ?? ""}`;
     fill(
       this.result,
       h("div", { class: answer.reloaded ? "notice good" : "notice bad" }, h("p", {}, said), answer.diagnostics.length > 0 && h("ul", { class: "diagnostics" }, answer.diagnostics.map((diag) => h("li", {}, h("code", {}, `${diag.file}:${diag.line}:${diag.column}`), ` ${diag.severity}: ${diag.message} `, h("code", {}, `[${diag.code}]`))))),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One service, one of its endpoints at a time: its charts for minutes or hours, its breaker with its orders, its hosts, what
-// was counted since the start, and its latest decisions.
+// One service, one of its endpoints at a time: charts for minutes or hours, the breaker with its buttons, the hosts, the
+// counts since the start, and the latest decisions.
 
 import { BreakerPanel } from "./breaker.js";
 import { Bars, TimeChart } from "./charts.js";
@@ -15,7 +15,7 @@ import { VerdictPanel, verdictOf } from "./verdict.js";
 
 const RANGES = { "5m": "5 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "24 hours" };
 const HOUR = 3600;
-const SPANS = { "5m": null, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR }; // seconds that charts show; null: what there is
+const SPANS = { "5m": null, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR }; // seconds that charts show; null: the samples of this page
 const REFRESH = { "1h": 10000, "6h": 60000, "24h": 60000 };
 const LIVE_MS = 300000;
 const MEAN_STEPS = 5; // seconds, of shares
@@ -26,39 +26,39 @@ const rate = (key) => (sample) => (sample.spanMs > 0 ? (1000 * sample[key]) / sa
 const figure = (key) => (sample, recent) => figuresOf(recent)[key] ?? null; // a share of one quiet second says nothing
 const value = (key) => (sample) => sample[key];
 
-/** Each chart: how it looks, and where its lines come from. */
+/** Each chart: its looks, and the source of its lines. */
 const CHARTS = [
   {
     options: {
-      title: "Requests and retries", note: "A gap between sent and requests is load that retries add.", format: perSecond, most: 1,
+      title: "Requests and retries", note: "The gap between sent and requests is the load that retries add.", format: perSecond, most: 1,
       series: [{ label: "requests", slot: 1, fill: true }, { label: "sent", slot: 2 }, { label: "retries", slot: 3 }],
     },
     lines: [rate("arrivals"), rate("attempts"), rate("retries")],
   },
   {
     options: {
-      title: "Success", note: "What retries save is between the two lines.", format: percent, most: 1,
+      title: "Success", note: "The gap between the two lines is the share of calls that retries saved.", format: percent, most: 1,
       series: [{ label: "after retries", slot: 2, fill: true }, { label: "at the first attempt", slot: 1 }],
     },
     lines: [figure("success"), figure("first")],
   },
   {
     options: {
-      title: "Load multiplied by", note: "Attempts per call that sent any; 1.00× = no retries.", format: times, most: 1.5, least: 1,
+      title: "Load multiplied by", note: "Attempts per call, without refused calls; 1.00× = no retries.", format: times, most: 1.5, least: 1,
       series: [{ label: "amplification", slot: 3, fill: true }],
     },
     lines: [figure("amplification")],
   },
   {
     options: {
-      title: "Budget", note: "Retries that can be paid for now; successes fill it. The most it holds follows the traffic: a tenth of the calls in 10 s, 1 to 10 of them (kind earned).", format: number, most: 1,
+      title: "Budget", note: "Retries that the budget can pay for now; successes fill it. Its maximum follows the traffic: a tenth of the calls in 10 s, at least 1 and at most 10 (kind earned).", format: number, most: 1,
       series: [{ label: "left", slot: 1, fill: true }, { label: "at most", slot: 4 }],
     },
     lines: [value("budgetLeft"), value("budgetCap")],
   },
   {
     options: {
-      title: "Retries refused", note: "Due, and not made: by the reason.", format: perSecond, most: 0.2,
+      title: "Retries refused", note: "Retries that were due and were not sent, by reason.", format: perSecond, most: 0.2,
       series: [
         { label: "budget empty", slot: 3 }, { label: "breaker open, probe failed", slot: 2 }, { label: "deadline", slot: 1 },
         { label: "limit, rate", slot: 4 }, { label: "stopped", slot: 5 },
@@ -68,21 +68,21 @@ const CHARTS = [
   },
   {
     options: {
-      title: "Breaker", note: "Open: calls are refused at once, and the service has quiet.", levels: LEVELS,
+      title: "Breaker", note: "Open: calls are refused at once, and the service gets no load.", levels: LEVELS,
       series: [{ label: "state", slot: 3, fill: true }],
     },
     lines: [(sample) => (sample.opened > 0 ? 2 : LEVEL_OF[sample.breaker])],
   },
   {
     options: {
-      title: "In flight and queue", note: "Attempts at once against the limit, calls that wait for a slot, calls refused before they were sent.", format: number, most: 5,
+      title: "In flight and queue", note: "Attempts in flight and their limit, calls that wait for a slot, calls refused before an attempt.", format: number, most: 5,
       series: [{ label: "in flight", slot: 1, fill: true }, { label: "limit", slot: 4, far: true }, { label: "waiting", slot: 3 }, { label: "refused per second", slot: 5 }],
     },
     lines: [value("inFlight"), value("limit"), value("waiting"), rate("shed")],
   },
   {
     options: {
-      title: "Latency", note: "Of first attempts, the last 10 to 20 seconds: half, 95 % and 99 % were faster.", format: ms, most: 1,
+      title: "Latency", note: "Of first attempts in the last 10 to 20 seconds: 50 %, 95 % and 99 % were faster.", format: ms, most: 1,
       series: [{ label: "p50", slot: 1 }, { label: "p95", slot: 2 }, { label: "p99", slot: 3 }],
     },
     lines: [value("p50"), value("p95"), value("p99")],
@@ -98,7 +98,7 @@ const TOTALS = [
   ["retries", "Retries among them", (t) => count(sumOf(t.retries))],
   ["hedges", "Hedges sent, and won", (t) => `${count(t.hedges.sent)}, ${count(t.hedges.won)}`],
   ["amplification", "Load multiplied by", (t) => times(t.amplification)],
-  ["redone", "Sent again on a fresh connection, uncounted", (t) => count(t.redone)],
+  ["redone", "Sent again on a new connection, not counted as retries", (t) => count(t.redone)],
 ];
 
 function sumOf(counts) {
@@ -107,7 +107,7 @@ function sumOf(counts) {
 
 const ENDPOINT_COLUMNS = ["Endpoint", "Requests", "Retries", "First attempt", "After retries", "Load", "Budget left", "Breaker", "In flight"];
 
-/** It stays the same node, so that the keyboard can stay in it. */
+/** The row stays the same node, so that it keeps the keyboard focus. */
 class EndpointRow {
   constructor(name) {
     this.link = h("a", {}, name);
@@ -139,7 +139,7 @@ export class ServiceView {
     this.verdict = new VerdictPanel();
     this.storm = new StormPanel();
     this.charts = CHARTS.map((each) => new TimeChart(each.options));
-    this.delays = new Bars({ title: "Waits before retries", note: "Spread out: jitter works. One bar alone: callers retry in step." });
+    this.delays = new Bars({ title: "Waits before retries", note: "Spread out: jitter works. A single bar: callers retry at the same time." });
     this.breaker = new BreakerPanel(page, name, () => this.refresh());
     this.decisions = new DecisionList(page, { service: name, limit: 8, compact: true });
     this.build();
@@ -163,7 +163,7 @@ export class ServiceView {
       h("div", { class: "two" },
         this.breaker.node,
         h("section", { "aria-labelledby": "hosts-title" }, h("h2", { id: "hosts-title" }, "Hosts"),
-          wide("Hosts", h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejected before"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
+          wide("Hosts", h("table", {}, h("thead", {}, h("tr", {}, ["Host", "State", "In flight", "Ejections"].map((label) => h("th", { scope: "col" }, label)))), this.hosts)))),
       this.storm.node,
       h("section", { "aria-labelledby": "endpoints-title" }, h("h2", { id: "endpoints-title" }, "Endpoints"),
         wide("Endpoints", h("table", {}, h("thead", {}, h("tr", {}, ENDPOINT_COLUMNS.map((label) => h("th", { scope: "col" }, label)))), this.endpoints))),
@@ -173,18 +173,18 @@ export class ServiceView {
         h("div", { class: "charts" }, this.charts.map((chart) => chart.node), this.delays.node)),
       h("div", { class: "two" },
         h("section", { "aria-labelledby": "totals-title" }, h("h2", { id: "totals-title" }, "Since the start"), this.totals),
-        h("section", { "aria-labelledby": "reasons-title" }, h("h2", { id: "reasons-title" }, "Why not"), this.reasons)),
+        h("section", { "aria-labelledby": "reasons-title" }, h("h2", { id: "reasons-title" }, "Refused and failed, by reason"), this.reasons)),
       h("section", { "aria-labelledby": "decisions-title" },
-        h("div", { class: "heading" }, h("h2", { id: "decisions-title" }, "Latest decisions"), h("a", { href: `#/decisions?service=${encodeURIComponent(this.name)}` }, "All of them")),
+        h("div", { class: "heading" }, h("h2", { id: "decisions-title" }, "Latest decisions"), h("a", { href: `#/decisions?service=${encodeURIComponent(this.name)}` }, "All decisions")),
         this.decisions.node),
-      h("p", {}, h("a", { href: `#/policy?service=${encodeURIComponent(this.name)}` }, "The policy in force here, and where each value came from")),
+      h("p", {}, h("a", { href: `#/policy?service=${encodeURIComponent(this.name)}` }, "The policy in force for this service, with the source of each value")),
     );
     this.node = h("div", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Services"), " / ", this.name), h("h1", {}, this.name, " ", this.badge.node), this.missing, this.body);
   }
 
-  /* ---- which endpoint, which time ---- */
+  /* ---- the chosen endpoint and time ---- */
 
-  /** True: the address names another part of the same view. */
+  /** True: the address names this service, so this view shows it. */
   stay(place) {
     if (place.page !== "service" || place.name !== this.name) return false;
     this.choose(place.query);
@@ -222,7 +222,7 @@ export class ServiceView {
     return best;
   }
 
-  /* ---- what is asked ---- */
+  /* ---- requests to the gateway ---- */
 
   async askHistory() {
     const { endpoint, range } = this;
@@ -234,7 +234,7 @@ export class ServiceView {
       this.breaker.moved(past.states);
       this.draw();
     } catch {
-      // the link says it, and the next event asks again
+      // the link in the header shows it, and the next event asks again
     }
   }
 
@@ -247,12 +247,12 @@ export class ServiceView {
       this.buckets = state.bucketsMs;
       this.show();
     } catch {
-      // the link says it
+      // the link in the header shows it
     }
     this.asking = false;
   }
 
-  /* ---- what is shown ---- */
+  /* ---- drawing ---- */
 
   update() {
     const { live } = this.page;
@@ -275,18 +275,18 @@ export class ServiceView {
     this.decisions.update();
   }
 
-  // A reload took it out of the policy.
+  // A reload removed the service from the policy.
   gone() {
     this.told = null;
     this.show();
   }
 
-  /** What happened while nobody followed is in the gateway's history. */
+  /** After a break, the gateway's history fills the gap. */
   resumed() {
     this.askHistory();
   }
 
-  /** Another policy, or another process: waits are counted anew. */
+  /** Another policy, or another process: the counts of waits begin at zero. */
   reloaded() {
     this.delayBase = null;
     this.askHistory();
@@ -307,12 +307,12 @@ export class ServiceView {
     this.showBeginning(now - (span ?? 0));
   }
 
-  // Why there is less than was asked for.
+  // Says why the history is shorter than the chosen time.
   showBeginning(from) {
     const first = this.samples[0];
     const isShort = first !== undefined && SPANS[this.range] !== null && (first.time - first.spanMs) / 1000 > from + 1;
     let said = "";
-    if (this.isKept === false) said = "△ No history is kept of this endpoint: those of others fill the memory that there is for it. 5 minutes show what this page has seen itself.";
+    if (this.isKept === false) said = "△ There is no history of this endpoint: other endpoints fill the memory for histories. Choose 5 minutes to see the samples of this page.";
     else if (isShort) said = `The history begins at ${clock(first.time - first.spanMs).slice(0, 5)}.`;
     else if (first === undefined && SPANS[this.range] !== null) said = "There is no history yet: it begins with the first request.";
     text(this.begins, said);
@@ -335,27 +335,27 @@ export class ServiceView {
     this.breaker.update(target.breaker);
     this.judge();
     fill(this.hosts, this.told.hosts.map((host) => hostRow(host, this.told.ejectionsIgnored)));
-    if (this.told.ejectionsIgnored) this.hosts.append(h("tr", {}, h("td", { colspan: 4 }, "△ So many hosts are bad that ejections are ignored.")));
+    if (this.told.ejectionsIgnored) this.hosts.append(h("tr", {}, h("td", { colspan: 4 }, "△ Too many hosts fail, so ejections are ignored.")));
     fill(this.totals, TOTALS.map(([key, label, said]) => [h("dt", {}, label), h("dd", { "data-figure": key }, said(target))]));
-    fill(this.reasons, reasonTable("Retries refused", target.overflow), reasonTable("Calls refused before they were sent", target.shed), reasonTable("Calls that failed", target.calls.failed), reasonTable("What shadow mode would have refused", target.shadow, true));
+    fill(this.reasons, reasonTable("Retries refused", target.overflow), reasonTable("Calls refused before an attempt", target.shed), reasonTable("Calls that failed", target.calls.failed), reasonTable("Shadow mode: would have been refused", target.shadow, true));
     this.showDelays(target.delay);
   }
 
-  // One sentence about the whole service, whichever endpoint is looked at.
+  // One sentence about the whole service, whichever endpoint is chosen.
   judge() {
     const service = this.page.live.services.get(this.name);
     if (service?.latest === undefined) return;
     this.verdict.update(verdictOf({ name: this.name, figures: service.figures, trouble: service.trouble, told: this.told, decisions: this.decisions.list, now: this.page.live.latest.time }));
   }
 
-  // Counts are of all time: the bars are of the time since this endpoint was opened, once there is enough of it.
+  // The gateway counts since its start. The bars show the time since this endpoint was opened, as soon as there are enough waits.
   showDelays(delay) {
     this.delayBase ??= { counts: delay.counts, time: Date.now() };
     const since = delay.counts.map((each, i) => each - this.delayBase.counts[i]);
     const some = sumOf(since) >= 20;
     const labels = [...this.buckets.map((bound) => (bound < 1000 ? `${bound}` : `${bound / 1000}s`)), "+"];
     const mean = delay.count > 0 ? `mean ${ms(delay.sumMs / delay.count)}` : "no retry yet";
-    this.delays.update(labels, some ? since : delay.counts, `${plural(delay.count, "wait")} since the start, ${mean}. Bars: up to so many ms, ${some ? `since ${clock(this.delayBase.time)}` : "since the start"}.`);
+    this.delays.update(labels, some ? since : delay.counts, `${plural(delay.count, "wait")} since the start, ${mean}. Each bar: waits up to its number of ms, ${some ? `since ${clock(this.delayBase.time)}` : "since the start"}.`);
   }
 
   end() {
@@ -364,12 +364,12 @@ export class ServiceView {
   }
 }
 
-/** A host that fails is said to, whether it is ejected or used all the same because too many would have to go. */
+/** A host that fails is shown as failing, whether it is ejected or still used because too many hosts fail. */
 export function hostSaid(host, ejectionsIgnored) {
   const share = host.attempts > 0 ? host.failed / host.attempts : 0;
   const rate = `${percent(share)} of ${plural(host.attempts ?? 0, "attempt")}`;
   if (share >= 0.5 && (ejectionsIgnored || !host.ejected)) return `✗ failing: ${rate}`;
-  if (host.unhealthy) return `△ fails its health checks${host.usable ? ", used all the same" : ""}${checkSaid(host.healthCheck)}`;
+  if (host.unhealthy) return `△ fails its health checks${host.usable ? ", still used" : ""}${checkSaid(host.healthCheck)}`;
   if (host.ejected) return `△ ejected, back in ${ms(host.ejectedForMs)}`;
   if (!host.usable) return "✗ not usable";
   return share > 0 ? `● usable, failed ${rate}` : "● usable";
@@ -382,7 +382,7 @@ function checkSaid(check) {
 
 function hostRow(host, ejectionsIgnored) {
   const state = hostSaid(host, ejectionsIgnored);
-  const quiet = host.askedForQuietMs > 0 ? `, asked for quiet: ${ms(host.askedForQuietMs)}` : "";
+  const quiet = host.askedForQuietMs > 0 ? `, Retry-After: ${ms(host.askedForQuietMs)} left` : "";
   const name = host.address && host.address !== host.name ? `${host.name} (${host.address})` : host.name;
   return h("tr", { "data-host": host.name }, h("th", { scope: "row" }, name), h("td", { class: "state" }, state + quiet), h("td", {}, number(host.inFlight)), h("td", {}, host.timesEjected === 0 ? NONE : `${host.timesEjected}×`));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// All services, the most troubled first. A row is written to only where its text changes, and only while it can be seen,
-// so that hundreds of services cost as little as a screenful.
+// All services, the worst first. The page writes to a row only where its text changes, and only while the row is visible,
+// so that hundreds of services cost no more than a screenful.
 
 import { Sparkline } from "./charts.js";
 import { arrange, attribute, h, text } from "./dom.js";
@@ -23,14 +23,14 @@ const COLUMNS = [
   ["hosts", "Hosts"],
 ];
 
-/** A bar that is also said in words beside it. */
+/** A bar; the text beside it has the same value. */
 class Gauge {
   constructor() {
     this.bar = h("rect", { class: "gauge-fill", x: 0, y: 0, width: "0%", height: "100%" });
     this.node = h("svg", { class: "gauge", width: 44, height: 8, "aria-hidden": "true" }, h("rect", { class: "gauge-back", width: "100%", height: "100%" }), this.bar);
   }
 
-  /** null: there is nothing to gauge. */
+  /** null: the bar is hidden. */
   update(share) {
     attribute(this.node, "hidden", share === null ? "" : null);
     attribute(this.bar, "width", `${Math.round(100 * Math.min(1, Math.max(0, share ?? 0)))}%`);
@@ -38,7 +38,7 @@ class Gauge {
   }
 }
 
-/** A share of a budget as text, where there may be none. */
+/** The share of a budget as text; null: there is no budget. */
 export function budgetSaid(share) {
   return share === null ? "none" : percent(share);
 }
@@ -128,7 +128,7 @@ export class Tile {
   }
 }
 
-/** What a card says where its number matters; the thresholds are those of the troubles. */
+/** The sentence of a card whose number is bad; the thresholds are those of trouble.js. */
 export function tileOfSuccess({ success }) {
   if (success === undefined || success >= 0.95) return {};
   return { weight: "critical", sentence: success === 0 ? "callers get no answer" : `${percent(1 - success)} of the callers get no answer` };
@@ -152,12 +152,12 @@ export class ServicesView {
     this.page = page;
     this.rows = new Map();
     this.tiles = {
-      requests: new Tile("Requests", "arriving, refused ones too", 1),
+      requests: new Tile("Requests", "also those that are refused", 1),
       attempts: new Tile("Sent to hosts", "first attempts and retries", 2),
       amplification: new Tile("Load multiplied by", "attempts per call; 1.00× = no retries"),
       first: new Tile("Success at first", "without any retry"),
-      success: new Tile("Success after retries", "what callers see"),
-      trouble: new Tile("In trouble", "services that need a look"),
+      success: new Tile("Success after retries", "as callers see it"),
+      trouble: new Tile("In trouble", "services to look at"),
     };
     this.filter = h("input", { id: "filter", type: "search", placeholder: "part of a name", oninput: () => this.arrange() });
     this.only = h("input", { id: "only", type: "checkbox", onchange: () => this.arrange() });
@@ -174,13 +174,13 @@ export class ServicesView {
         { class: "tools" },
         h("label", { for: "filter" }, "Filter"),
         this.filter,
-        h("label", { class: "check" }, this.only, " only those in trouble"),
+        h("label", { class: "check" }, this.only, " only services in trouble"),
         this.count,
       ),
       h(
         "table",
         { class: "services", role: "table" },
-        h("caption", { class: "unseen" }, "Services, the most troubled first; rates and shares are of the last ten seconds"),
+        h("caption", { class: "unseen" }, "Services, the worst first; rates and shares are of the last ten seconds"),
         h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, COLUMNS.map(([key, label]) => h("th", { role: "columnheader", scope: "col", class: `c-${key}` }, label)))),
         this.body,
       ),
@@ -226,7 +226,7 @@ export class ServicesView {
     return row;
   }
 
-  // Rows move only when their order did: whoever is about to click one has it under the pointer still.
+  // Rows move only when their order changes, so that a row stays under the pointer of a user who is about to click it.
   arrange() {
     const wanted = this.filter.value.trim().toLowerCase();
     const all = this.page.live.sorted();
@@ -235,7 +235,7 @@ export class ServicesView {
     arrange(this.body, shown.map((service) => this.row(service).node));
     text(this.count, shown.length === all.length ? plural(all.length, "service") : `${shown.length} of ${plural(all.length, "service")}`);
     this.empty.hidden = shown.length > 0;
-    text(this.empty, all.length === 0 ? "The policy has no services yet." : "No service matches. Nothing may be in trouble: good.");
+    text(this.empty, all.length === 0 ? "The policy has no services yet." : "No service matches the filter. If it shows only services in trouble, there are none.");
   }
 
   end() {

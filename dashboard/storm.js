@@ -12,8 +12,8 @@ const QUESTIONS = [
 ];
 
 const WORDS = {
-  storm: ["▲", "Retry storm", "within the last 5 minutes: retries were a large part of the load. Look at what refuses or fails below."],
-  watch: ["◇", "One sign of a storm", "Not a storm by itself: a busy service has it all the time."],
+  storm: ["▲", "Retry storm", "within the last 5 minutes: retries were a large part of the load. The services below that refuse or fail are the cause."],
+  watch: ["◇", "One sign of a storm", "One sign alone is not a storm: a busy service may show it all the time."],
   calm: ["●", "No sign of a storm", ""],
 };
 
@@ -46,7 +46,7 @@ export class StormPanel {
       text(this.answers[i].value, value === undefined ? (question.absent ?? NONE) : question.format(value));
       const is = storm.signs.includes(question.key);
       attribute(this.answers[i].node, "data-is", is ? "yes" : null);
-      text(this.answers[i].verdict, is ? "▲ it is one" : "");
+      text(this.answers[i].verdict, is ? "▲ a sign" : "");
     });
   }
 }

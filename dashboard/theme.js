@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Light, dark, or as the system says. The choice stays in this browser.
+// Light, dark, or the system's theme. This browser keeps the choice.
 
 import { attribute, text } from "./dom.js";
 
@@ -18,7 +18,7 @@ function themeNow() {
   return THEMES.includes(theme) ? theme : "auto";
 }
 
-/** The button goes from one to the next. */
+/** Each press of the button takes the next theme. */
 export function themed(button) {
   useTheme(button, themeNow());
   button.addEventListener("click", () => useTheme(button, THEMES[(THEMES.indexOf(themeNow()) + 1) % THEMES.length]));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// What is the matter with a service, in one sentence: what its callers get, since when, what its hosts do, and what Becalm
-// does about it. Numbers are of the last ten seconds (live.js), states those of /api/state, words of failures from the
-// latest decisions.
+// The state of a service in one sentence: the answers that its callers get, since when, the state of its hosts, and Becalm's
+// reaction. Numbers are of the last ten seconds (live.js), states are those of /api/state, and the words for failures come
+// from the latest decisions.
 
 import { attribute, h, text } from "./dom.js";
 import { clock, duration, number, percent, perSecond, plural } from "./format.js";
 
-const ENOUGH = 0.95; // of the calls answered: what `failing` means in trouble.js
-const SAYS = { refused: "refuse connections", timed_out: "do not answer in time", tls: "fail the TLS handshake", broken: "break off", late: "do not answer in time" };
-const SAYS_ONE = { refused: "refuses connections", timed_out: "does not answer in time", tls: "fails the TLS handshake", broken: "breaks off", late: "does not answer in time" };
+const ENOUGH = 0.95; // the share of answered calls below which trouble.js says `failing`
+const SAYS = { refused: "refuse connections", timed_out: "do not answer in time", tls: "fail the TLS handshake", broken: "break connections", late: "do not answer in time" };
+const SAYS_ONE = { refused: "refuses connections", timed_out: "does not answer in time", tls: "fails the TLS handshake", broken: "breaks connections", late: "does not answer in time" };
 const GOOD = ["ok", "permanent", "cancelled"];
 
-/** The most frequent of these; undefined: there are none. */
+/** The most frequent of these words; undefined: there are none. */
 function mostly(values) {
   const counts = new Map();
   for (const value of values) if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);
@@ -36,17 +36,17 @@ export function verdictOf({ name, figures, trouble, told, decisions = [], now })
 }
 
 function headSaid(name, { requests, first, success }, endpoints, isWell) {
-  if (success === undefined) return requests > 0 ? `${name} has ${number(requests)} requests/s and none has ended yet` : `${name} has no requests`;
-  if (success === 0) return `${name} answers nothing ${sinceSaid(endpoints)}`;
+  if (success === undefined) return requests > 0 ? `${name} has ${number(requests)} requests/s, and no call has ended yet` : `${name} has no requests`;
+  if (success === 0) return `${name} answers no call ${sinceSaid(endpoints)}`;
   if (success < ENOUGH) return `${name} answers only ${percent(success)} of its callers`;
   if (!isWell) return `${name} answers ${percent(success)} of its callers`;
   if (success - first > 0.05) return `${name} answers ${percent(success)} of its callers, ${percent(success - first)} only thanks to retries`;
-  return `${name} is well: ${percent(success)} of ${number(requests)} requests/s are answered`;
+  return `${name} is healthy: ${percent(success)} of ${number(requests)} requests/s are answered`;
 }
 
 function sinceSaid(endpoints) {
   const times = endpoints.map((each) => each.lastSuccess).filter((time) => time !== undefined);
-  return times.length === 0 ? "and has answered nothing since the gateway started" : `since ${clock(Math.max(...times.map((time) => new Date(time).getTime())))}`;
+  return times.length === 0 ? "and has answered none since the gateway started" : `since ${clock(Math.max(...times.map((time) => new Date(time).getTime())))}`;
 }
 
 /* ---- hosts ---- */
@@ -57,7 +57,7 @@ function failingOf(hosts) {
 
 function hostsSaid(told, bad, decisions) {
   const all = told.hosts.length;
-  if (all === 0) return "it has no host";
+  if (all === 0) return "the service has no host";
   if (bad.length === 0) return null;
   const names = new Set(bad.map((host) => host.name));
   const attempts = decisions.flatMap((each) => each.attempt ?? []).filter((each) => !GOOD.includes(each.outcome) && names.has(each.host));
@@ -71,7 +71,7 @@ function hostsSaid(told, bad, decisions) {
   return `${bad.length} of ${all} hosts ${how}${spared ? ` and ${one ? "gets" : "get"} no calls` : ""}`;
 }
 
-/* ---- what Becalm does ---- */
+/* ---- Becalm's reaction ---- */
 
 function openOf(endpoints) {
   return endpoints.filter((each) => ["OPEN", "HALF_OPEN", "FORCED_OPEN"].includes(each.breaker.state));
@@ -85,7 +85,7 @@ function breakerSaid(endpoints, open, now) {
   const { breaker } = open[0];
   const since = breaker.since === undefined ? undefined : new Date(breaker.since).getTime();
   const asked = breaker.probesFailed ?? 0;
-  const every = asked >= 3 && since !== undefined ? ` and asks ${everySaid((now - since) / asked)}; ${plural(asked, "probe")} failed` : asked > 0 ? `; ${plural(asked, "probe")} failed` : "";
+  const every = asked >= 3 && since !== undefined ? ` and sends a probe ${everySaid((now - since) / asked)}; ${plural(asked, "probe")} failed` : asked > 0 ? `; ${plural(asked, "probe")} failed` : "";
   return `${of(open[0])} is ${breaker.state === "HALF_OPEN" && asked === 0 ? "half open" : "open"}${since === undefined ? "" : ` since ${clock(since)}`}${every}`;
 }
 
@@ -105,11 +105,11 @@ function callersSaid({ failed }, decisions) {
 }
 
 function adviceOf(trouble, told, bad) {
-  if (trouble.word === "forced open") return "Release the breaker when the reason for it is gone.";
-  if (bad.length > 0 && bad.length === told.hosts.length) return "Look at what its hosts say themselves: Becalm holds the load back until they answer.";
-  if (bad.length > 0) return "Look at the hosts that fail; the others carry the load.";
-  if (trouble.weight === "fine") return trouble.word === "saved by retries" ? "Nothing for callers to notice; look why first attempts fail before it gets more." : "";
-  return "The latest decisions below say why, call by call.";
+  if (trouble.word === "forced open") return "Release the breaker when the service may get calls again.";
+  if (bad.length > 0 && bad.length === told.hosts.length) return "Look at the logs of its hosts: Becalm limits the load until they answer.";
+  if (bad.length > 0) return "Look at the failing hosts; the other hosts carry the load.";
+  if (trouble.weight === "fine") return trouble.word === "saved by retries" ? "Callers notice nothing. Find out why first attempts fail before more of them do." : "";
+  return "The latest decisions below give the reason for each call.";
 }
 
 export class VerdictPanel {

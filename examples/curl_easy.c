@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fetches a URL as a policy says, and tells what happened on the way: curl_easy POLICY URL
+/* Fetches a URL with the rules of a policy, and prints each retry and the result: curl_easy POLICY URL
  *
  *   cc curl_easy.c $(pkg-config --cflags --libs libbecalm-curl) */
 #include <becalm/becalm.h>
@@ -33,8 +33,8 @@ int main(int argc, char **argv)
     CURL *easy = curl_easy_init();
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, argv[2]);
     (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, NULL);
-    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, stdout); /* sees the final answer only */
-    (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPHEADER, NULL);  /* ours are not in anybody's way */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, stdout); /* gets the final answer only */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPHEADER, NULL);  /* lets Becalm add its headers */
     CURLcode code = becalm_curl_perform(easy, client);
     if (becalm_curl_record(easy, client, &record)) {
         (void)fprintf(stderr, "%s after %u attempts: %s\n", curl_easy_strerror(code), record.attempts,

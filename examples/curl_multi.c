@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fetches many URLs at once as a policy says, in one thread: curl_multi POLICY URL...
+/* Fetches many URLs at once with the rules of a policy, in one thread: curl_multi POLICY URL...
  *
  *   cc curl_multi.c $(pkg-config --cflags --libs libbecalm-curl) */
 #include <becalm/becalm.h>
@@ -19,13 +19,13 @@ static void add(struct becalm_curl_multi *multi, struct becalm_client *client, c
     CURL *easy = curl_easy_init();
     (void)becalm_curl_setopt(easy, client, CURLOPT_URL, url);
     (void)becalm_curl_setopt(easy, client, CURLOPT_HTTPGET, 1L);
-    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore); /* sees the final answer only */
-    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, NULL);       /* told too, or neither is taken over */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEFUNCTION, ignore); /* gets the final answer only */
+    (void)becalm_curl_setopt(easy, client, CURLOPT_WRITEDATA, NULL);       /* set both, or Becalm takes over neither */
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, url);
     (void)becalm_curl_multi_add_handle(multi, easy);
 }
 
-/* Says how calls have ended, and lets their handles go. Returns how many have failed. */
+/* Prints the results of calls that have ended, and frees their handles. Returns the number of failed calls. */
 static int finish(struct becalm_curl_multi *multi, struct becalm_client *client)
 {
     int failed = 0;
@@ -37,12 +37,12 @@ static int finish(struct becalm_curl_multi *multi, struct becalm_client *client)
         char *url = NULL;
         long status = 0;
         (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &url);
-        /* A hedge that has won is another handle than the one that was added. */
+        /* Where a hedge has won, its handle is not the one that was added. */
         (void)curl_easy_getinfo(becalm_curl_multi_answered(multi, easy), CURLINFO_RESPONSE_CODE, &status);
         (void)printf("%s: %ld after %u attempts: %s\n", url, status, record->attempts,
                      becalm_reason_sentence(record->reason));
         failed += message->data.result != CURLE_OK;
-        becalm_curl_cleanup(easy, client); /* also takes it out of the multi */
+        becalm_curl_cleanup(easy, client); /* also removes the handle from the multi */
     }
     return failed;
 }
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     }
     struct becalm_client *client = becalm_client_load(argv[1], NULL, NULL);
     if (client == NULL) {
-        return 1; /* why is on stderr */
+        return 1; /* the reason is on stderr */
     }
     CURLM *curl = curl_multi_init();
     struct becalm_curl_multi *multi = becalm_curl_multi_new(curl, client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fetches many URLs at once as a policy says, in an event loop of the program's own: curl_socket POLICY URL...
+/* Fetches many URLs at once with the rules of a policy, in the program's own event loop: curl_socket POLICY URL...
  *
  *   cc curl_socket.c $(pkg-config --cflags --libs libbecalm-curl) */
 #include <becalm/becalm.h>
@@ -19,7 +19,7 @@ struct loop {
     struct becalm_curl_multi *multi;
 };
 
-/* libcurl says which socket it waits for, and for what. */
+/* libcurl names a socket that it waits for, and the events. */
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *data, void *own)
 {
     const struct loop *loop = data;
@@ -45,7 +45,7 @@ static int on_timer(CURLM *curl, long ms, void *data)
     return 0;
 }
 
-/* How long to sleep. The timer stays at its instant whatever else wakes us up before. */
+/* The time to sleep. The timer keeps its instant when a socket wakes the loop before. */
 static int sleep_ms(const struct loop *loop)
 {
     becalm_ns left = becalm_ns_left(becalm_run_now(), loop->timer_at);
@@ -73,7 +73,7 @@ static void add(struct loop *loop, const char *url)
     (void)becalm_curl_multi_add_handle(loop->multi, easy);
 }
 
-/* Says how calls have ended, and lets their handles go. Returns how many have failed. */
+/* Prints the results of calls that have ended, and frees their handles. Returns the number of failed calls. */
 static int finish(struct loop *loop)
 {
     int failed = 0;
@@ -89,12 +89,12 @@ static int finish(struct loop *loop)
         (void)printf("%s: %ld after %u attempts: %s\n", url, status, record->attempts,
                      becalm_reason_sentence(record->reason));
         failed += message->data.result != CURLE_OK;
-        becalm_curl_cleanup(easy, loop->client); /* also takes it out of the multi */
+        becalm_curl_cleanup(easy, loop->client); /* also removes the handle from the multi */
     }
     return failed;
 }
 
-/* Until no call is left. A program with more to do has its own sockets in the same loop. */
+/* Runs until no call is left. A program may have its own sockets in the same loop. */
 static int run(struct loop *loop)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: curl_socket POLICY URL...\n");
         return 2;
     }
-    loop.client = becalm_client_load(argv[1], NULL, NULL); /* says on stderr what is wrong */
+    loop.client = becalm_client_load(argv[1], NULL, NULL); /* prints errors of the policy on stderr */
     if (loop.client == NULL) {
         return 1;
     }

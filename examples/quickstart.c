@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
-/* Stands for whatever talks to a server. This one is refused twice before it works. */
+/* Stands for a function that calls a server. The server refuses it twice before it succeeds. */
 static void fetch(const struct becalm_try *now, struct becalm_outcome *outcome, void *data)
 {
     int *answer = data;
     if (now->attempt < 2) {
-        outcome->kind = BECALM_OUTCOME_REFUSED; /* never sent, so it may be sent again */
+        outcome->kind = BECALM_OUTCOME_REFUSED; /* the request was never sent, so it may be sent again */
         return;
     }
     *answer = 42;
@@ -28,7 +28,7 @@ int main(void)
 {
     int answer = 0;
     struct becalm_guard_options options = {.on_retry = log_retry};
-    struct becalm_guard *guard = becalm_guard_new(&options, NULL); /* one per thing that you call */
+    struct becalm_guard *guard = becalm_guard_new(&options, NULL); /* one per service that you call */
     enum becalm_reason why = guard == NULL ? BECALM_WHY_NONE : becalm_run(guard, fetch, &answer);
     printf("%s: %s; the answer is %d\n", becalm_reason_word(why), becalm_reason_sentence(why), answer);
     becalm_guard_free(guard);

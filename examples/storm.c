@@ -3,8 +3,8 @@
  *
  * One service with ten workers answers 1000 requests a second. Ten callers send it 850. From second 10 to 20 it loses
  * most of its capacity, as in a bad deployment. Requests queue up, callers time out after a second and retry, and the
- * service goes on working on requests that nobody waits for any more. Both lanes run the same engine; only the policy
- * differs: the left one retries three times and asks nobody, the right one is Becalm's default. */
+ * service goes on working on requests whose callers have gone. Both lanes run the same engine; only the policy
+ * differs: the left lane retries three times without a budget, the right lane has Becalm's default. */
 #include <becalm/becalm.h>
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ struct lane {
     uint32_t calls;
     struct event *heap; /* the earliest first */
     uint32_t waiting;
-    struct event *queue; /* requests at the service, in their order; nobody tells it who has given up */
+    struct event *queue; /* requests at the service, in their order, also of callers that have given up */
     uint32_t first, last, busy;
     becalm_ns now;
     uint64_t seed;
@@ -95,7 +95,7 @@ static void work(struct lane *lane)
     }
 }
 
-/* The host's part: one step of one call, and doing what its action says. */
+/* The driver's part: one step of one call, and its action. */
 static void step(struct lane *lane, uint32_t id, struct becalm_event *event)
 {
     struct becalm_call *call = &lane->call[id];
@@ -129,7 +129,7 @@ static void happen(struct lane *lane, const struct event *due)
                          &(struct becalm_request){.idempotent = true});
         event.kind = BECALM_EVENT_BEGIN;
         break;
-    case SERVED: /* an attempt that was given up is not in flight any more: its answer interests nobody */
+    case SERVED: /* an attempt that was given up is not in flight any more: no caller waits for its answer */
         lane->busy--;
         if (becalm_call_ended(&lane->call[id]) || lane->call[id].record.attempts != due->attempt + 1) {
             work(lane);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An address: what is written of one that was read is read as the same. */
+/* An address that was read and written is read again as the same address. */
 #include "loop/address.h"
 
 #include <stdlib.h>

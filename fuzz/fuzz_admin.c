@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A request to the admin address, as far as it goes before a page is made: who asks, for what, with which parameters.
- * The first byte says whether a token is asked for, and what the bytes are. */
+/* A request to the admin address, up to the point where a page is made: peer, path and parameters. The first byte says
+ * whether the address needs a token, and the kind of the other bytes. */
 #include "admin/admin_internal.h"
 #include "http/text_internal.h"
 

@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Counts the nodes, reads every byte, and checks what directives.h promises of them. */
+/* Counts the nodes, reads every byte, and checks the promises of directives.h. */
 static uint32_t walk(const struct yaml_node *node, uint32_t depth)
 {
     uint32_t nodes = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes as what clients, hosts, the clock and the operator do to a worker of a gateway, and as allocations that
- * fail; exchange_script.h has what is asserted. */
+/* Random bytes as actions of clients, hosts, the clock and the operator on a worker of a gateway, and as allocations
+ * that fail; exchange_script.h has the assertions. */
 #include "exchange_script.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders of faults: whatever is sent, an order is whole or refused with a sentence. */
+/* Orders of faults: any input is a complete order, or is refused with a sentence. */
 #include "fault/fault.h"
 
 #include <becalm/base.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A host's bytes: head and body. The first byte says what was asked, and how they are cut. */
+/* A host's bytes: head and body. The first byte says which request was sent, and how the bytes are cut. */
 #include "lib/h1_cut.h"
 #include "lib/h1_llhttp.h"
 
@@ -24,7 +24,8 @@ static void check_rebuilt(const struct head *head, bool to_head, bool to_connect
     free(again);
 }
 
-/* Lengths that agree are taken, and llhttp refuses them. What is passed on has one of them, and is shown to it. */
+/* Our parser accepts repeated lengths that agree, and llhttp refuses them. The head that is passed on has one length,
+ * and llhttp gets that head. */
 static bool has_two_lengths(const struct head *head)
 {
     uint32_t lengths = 0;

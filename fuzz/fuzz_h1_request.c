@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The line as it came, then the fields that are passed on: the same request to whoever reads it. */
+/* The line as it came, then the fields that are passed on: every parser must read the same request. */
 static void check_rebuilt(const struct head *head)
 {
     static struct head copy;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames of a peer, behind a preface, cut as the first byte says. The owner answers at once, by turns with a body, with
- * trailers, with a reset. Whatever comes, nothing is told of a stream that was closed, and nothing is left of it. */
+ * trailers, with a reset. For all inputs: the owner gets no event of a closed stream, and no memory of the stream is
+ * left. */
 #include "h2/h2.h"
 
 #include <becalm/base.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of a request, one behind the other: a byte with the name's length, one with the value's, both texts. What is
- * taken must be a head for HTTP/1 when it is written to a host. */
+/* Fields of a request, one behind the other: a byte with the name's length, one with the value's, both texts. An
+ * accepted head must be valid HTTP/1 when it is written to a host. */
 #include "h2/h2_head.h"
 
 #include <becalm/base.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames of a host that means no good, behind its SETTINGS, cut as the first byte says. Requests are open, with bodies
- * that wait for its window, and others follow when they are over; some are reset, some left to end by themselves.
- * Whatever comes: each stream gets one answer, its body behind that and in its window, one end, and nothing when it is
- * closed. */
+/* Frames of a hostile host, behind its SETTINGS, cut as the first byte says. Requests are open, with bodies that wait
+ * for its window, and others follow when they are over; some are reset, some left to end by themselves. For all inputs:
+ * each stream gets one answer, its body behind that and in its window, one end, and no event after it is closed. */
 #include "h2/h2.h"
 
 #include <becalm/base.h>

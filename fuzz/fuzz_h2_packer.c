@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads that are packed by ours and unpacked by nghttp2, one after the other: whatever they are, and however large the
- * tables may be, the same fields come out. The bytes say what is done: a head with so many fields, each new or one of
- * the latest 64; another limit of the table, or several before a head; a head that the peer never sees. */
+/* Heads that our encoder packs and nghttp2 unpacks, one after the other: for all heads and all sizes of the tables, the
+ * same fields come out. The bytes choose the steps: a head with a number of fields, each new or one of the latest 64;
+ * another limit of the table, or several before a head; a head that the peer never sees. */
 #include "h2_unpacked.h"
 
 #include <becalm/base.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A second opinion on HTTP/2: nghttp2, as llhttp is one on HTTP/1. The first byte says what is done.
+/* A second opinion on HTTP/2: nghttp2, as llhttp is one on HTTP/1. The first byte chooses one of two modes.
  *
- * Even: frames of a client, cut as the second byte says, are given to our server and to nghttp2's, which answer
- * nothing. What ours tells of a request, nghttp2 must have told as well, and no byte of a body more; and what nghttp2
- * ends its session for, ours must not pass over.
+ * Even: frames of a client, cut as the second byte says, go to our server and to nghttp2's server, neither of which
+ * answers. nghttp2 must report every request that ours reports, and ours no byte of a body more; and ours must not
+ * ignore frames for which nghttp2 ends its session.
  *
- * Odd: our client and nghttp2's server, or the other way round, talk to each other as the bytes say: heads with fields
- * of all lengths, bodies, trailers, windows, PINGs, resets. All that one says arrives at the other as it was said. */
+ * Odd: our client and nghttp2's server, or nghttp2's client and our server, talk to each other as the bytes say: heads
+ * with fields of all lengths, bodies, trailers, windows, PINGs, resets. All that one side sends arrives unchanged at
+ * the other side. */
 #include "h2/h2.h"
 
 #include <becalm/base.h>
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char room[2 * HEAD_BYTES + 64];
 static struct h2_scratch scratch = {.bytes = room, .size = sizeof room};
 
-/* What was heard on one side: sums, which must be the same as of what was said on the other. */
+/* The messages that one side received, as sums. They must equal the sums of the messages that the other side sent. */
 struct heard {
     uint32_t heads;
     uint32_t unfit;
@@ -216,7 +217,7 @@ static int their_header(nghttp2_session *session, const nghttp2_frame *frame, co
     return 0;
 }
 
-/* As ours: whoever wrote it meant something by it. */
+/* As our decoder: an invalid field is an error of its stream, and is not ignored. */
 static int their_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_length,
                          const uint8_t *value, size_t value_length, uint8_t flags, void *user)
 {
@@ -299,7 +300,8 @@ static void their_begin(struct theirs *theirs, bool server)
 
 /* ---- the same frames for both ---- */
 
-/* What nghttp2 ends a session for and RFC 9113 leaves to us, or asks of us only to reset a stream. */
+/* Errors for which nghttp2 ends a session, where RFC 9113 leaves the choice to us or asks only for a reset of the
+ * stream. */
 static bool is_a_matter_of_taste(const char *why)
 {
     static const char *const words[] = {
@@ -558,7 +560,7 @@ static void they_answer(struct talk *talk)
     BECALM_ASSERT(nghttp2_submit_response(talk->theirs.session, id, field, count, &body) == 0);
 }
 
-/* Gives all that one side has to say to the other, in pieces. */
+/* Passes all output of one side to the other side, in pieces. */
 static void pass(struct talk *talk, size_t step)
 {
     static char out[3 * H2_WRITE_MIN];
@@ -606,7 +608,7 @@ static void act(struct talk *talk, bool server)
     }
 }
 
-/* What was said is what was heard. */
+/* The received messages equal the sent ones. */
 static void same(const struct heard *said, const struct heard *heard)
 {
     BECALM_ASSERT(said->heads == heard->heads && heard->unfit == 0 && !heard->refused);
@@ -632,7 +634,7 @@ static void converse(const uint8_t *data, size_t size, bool server)
             pass(&talk, step);
         }
     }
-    nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1u << 20}; /* whatever waits may go */
+    nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1u << 20}; /* waiting bytes may be sent */
     BECALM_ASSERT(nghttp2_submit_settings(talk.theirs.session, NGHTTP2_FLAG_NONE, &entry, 1) == 0);
     for (int i = 0; i < 8; i++) {
         pass(&talk, step);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cookie: pairs lie inside of the line, in order and apart; what is well formed is exactly its pairs put together. */
+/* Cookie: pairs lie inside of the line, in order and apart; a well-formed line is exactly its pairs joined. */
 #include "http/cookie.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grpc-timeout and the headers in milliseconds: what was read is written and read again without growing. */
+/* grpc-timeout and the headers in milliseconds: a value that was read is written and read again without growing. */
 #include <becalm/http.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

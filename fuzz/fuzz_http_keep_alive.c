@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keep-Alive: whatever a host says, its time is in bounds, and what is malformed changes nothing. */
+/* Keep-Alive: for all values the time is in bounds, and a malformed value changes nothing. */
 #include "http/keep_alive.h"
 
 #include <string.h>

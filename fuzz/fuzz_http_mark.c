@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Becalm-Retry: whatever is read as a mark is written and read back as the same. */
+/* Becalm-Retry: a mark that was read is written and read again as the same mark. */
 #include <becalm/http.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens of retryOn, one a line, and what the list makes of every status and code. */
+/* Tokens of retryOn, one per line, and the list's verdict on every status and code. */
 #include <becalm/http.h>
 
 #include <string.h>

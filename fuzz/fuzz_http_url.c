@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a URL: what comes out lies inside of it, in its order, and the path begins with a slash. */
+/* Any bytes as a URL: the parts lie inside of the URL, in its order, and the path begins with a slash. */
 #include "http/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes as somebody else's configuration: the first says whose, a letter for each dialect, or that nobody says
- * it. What comes out must load. */
+/* Random bytes as a configuration of another system: the first byte names the dialect by a letter, or leaves it to be
+ * recognised. The resulting policy must load. */
 #include "policy/import/import.h"
 
 #include <stdlib.h>

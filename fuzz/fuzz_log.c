@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever a client sends, its line in the log is one line, within its bound, of characters that do nothing. */
+/* For every request, the access log gets one line, within its bound, without control characters. */
 #include "journal/log_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

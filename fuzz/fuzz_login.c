@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Challenges and credentials: a login by the connection is found only where its name stands, and always behind what
- * leaves no quotation open. */
+/* Challenges and credentials: a login that belongs to the connection is found only where its name is written, and
+ * always if no quotation is open before it. */
 #define _GNU_SOURCE
 #include "proxy/host/login.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a service manager says in the environment: LISTEN_FDS and WATCHDOG_USEC are numbers in their bounds, or as if
- * they were not there. */
+/* The environment variables of a service manager: LISTEN_FDS and WATCHDOG_USEC are numbers within their bounds, or are
+ * ignored. */
 #define _GNU_SOURCE
 #include "gateway/notify.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The answer of a Prometheus: samples within the room, or one sentence without control characters; and what is made of
- * them is a distribution, or another such sentence. */
+/* The answer of a Prometheus: samples within the room, or one sentence without control characters; and the samples give
+ * a distribution, or another such sentence. */
 #define _GNU_SOURCE
 #include "plan/prometheus.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a connection begins with. A header is whole or not by its own bytes: any part of it asks for more, whatever
- * comes behind it changes nothing, and what is bad stays bad. */
+/* The first bytes of a connection. Whether a header is complete depends only on its own bytes: any part of it needs
+ * more bytes, bytes behind it change nothing, and a bad header stays bad. */
 #include "origin/proxy_header.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever a server says, in pieces of a size that the first byte draws: each reply is within its bounds. */
+/* Bytes of a server, in pieces of a size that the first byte draws: each reply is within its bounds. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct reply_reader reader;

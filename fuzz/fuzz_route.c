@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Host, path and method of a request, from lines of bytes: whatever they are, a route lies in the table, a bad path
- * leads nowhere, a path means the same with its letters escaped, and one that is taken leads to the same target when it
- * is resolved first. */
+/* Host, path and method of a request, from lines of bytes: for all inputs, a route lies in the table, a bad path has no
+ * route, a path with escaped letters has the same route, and an accepted path leads to the same target when it is
+ * resolved first. */
 #include "policy/routing/route.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static struct becalm_config *config_make(const char *text)
     return config;
 }
 
-/* What a service may take for the path of a request falls under the same rule, or the request is refused. */
+/* Every reading of the path that a service may have falls under the same rule, or the request is refused. */
 static void check_resolved(const struct route_table *table, struct route_request request)
 {
     char resolved[BECALM__PATH_NORMAL_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of networks, one a line, behind 16 bytes of a peer's address. What the loader takes can be made a list of, and
- * an address is in it written as IPv4 exactly if it is written inside of IPv6. */
+/* A list of networks, one a line, behind 16 bytes of a peer's address. Networks that the loader accepts become a list,
+ * and an IPv4 address is in the list exactly if its form inside of IPv6 is. */
 #define _GNU_SOURCE
 #include "origin/trust.h"
 

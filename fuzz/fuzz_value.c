@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes as every kind of value; what was read must be writable, and read the same again. */
+/* Random bytes as every kind of value; a value that was read can be written, and is read again as the same value. */
 #include "policy/value.h"
 
 #include <stdlib.h>

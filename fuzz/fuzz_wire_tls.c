@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of a peer that means no good, over a real socket, with real OpenSSL on both sides of it. The first byte says
- * who the wire is: a server or a client; and what its peer is: bytes as they come, or OpenSSL itself, whose records are
- * cut, changed, repeated and mixed with others as the bytes say. Whatever comes: what is read is what the peer has
- * sealed, from its beginning and in its order, and nothing behind the first byte that was changed. */
+/* Records of a hostile peer, over a real socket, with real OpenSSL on both sides of it. The first byte says whether the
+ * wire is a server or a client, and whether its peer is raw bytes or OpenSSL itself, whose records are cut, changed,
+ * repeated and mixed with others as the bytes say. For all inputs: the wire reads the bytes that the peer has sealed,
+ * from the beginning and in order, and none behind the first changed byte. */
 #define _GNU_SOURCE
 #include "wire/wire_tls.h"
 
@@ -31,7 +31,7 @@ static SSL_CTX *peer_server;
 static EVP_PKEY *key;
 static X509 *certificate;
 
-/* ---- what is made once ---- */
+/* ---- made once ---- */
 
 static X509 *sign(void)
 {
@@ -102,17 +102,17 @@ struct side {
     struct wire wire;
     int peer;
     SSL *ssl;      /* the peer's; NULL: it is bytes alone */
-    BIO *in, *out; /* what it hears, what it says */
+    BIO *in, *out; /* its input, its output */
     uint64_t said; /* bytes that it has sealed: the n-th is n % 251 */
     uint64_t read; /* of them, by the wire */
-    bool changed;  /* what it said did not come as it was */
+    bool changed;  /* its output was changed on the way */
     bool over;
 };
 
 static struct tls_counts counts;
 static struct wire_room room = {.counts = &counts};
 
-/* The wire reads what there is, and goes on with its handshake. */
+/* The wire reads the available bytes, and goes on with its handshake. */
 static void wire_goes_on(struct side *side)
 {
     char into[300];
@@ -124,7 +124,8 @@ static void wire_goes_on(struct side *side)
     }
     while (!side->over && !wire_shakes(&side->wire) && (got = wire_read(&side->wire, into, sizeof into)) > 0) {
         for (ssize_t i = 0; i < got; i++, side->read++) {
-            /* Without a key nobody seals anything; with one, what is read was said, byte by byte. */
+            /* Raw bytes without a key never become plaintext; from a peer with a key, the wire reads exactly the bytes
+             * that the peer wrote. */
             BECALM_ASSERT(side->ssl != NULL && side->read < side->said);
             BECALM_ASSERT((unsigned char)into[i] == side->read % 251);
         }
@@ -139,7 +140,7 @@ static void tell(struct side *side, const unsigned char *bytes, size_t length)
     wire_goes_on(side);
 }
 
-/* What the wire said reaches the peer. */
+/* Passes the output of the wire to the peer. */
 static void peer_hears(struct side *side)
 {
     char bytes[4096];
@@ -155,7 +156,7 @@ static void peer_hears(struct side *side)
     }
 }
 
-/* What the peer says reaches the wire, in pieces of `step`, with one byte changed if `at` is in it. */
+/* Passes the output of the peer to the wire, in pieces of `step`, with one byte changed if `at` is in it. */
 static void peer_speaks(struct side *side, size_t step, size_t at, bool again)
 {
     unsigned char bytes[20000];
@@ -189,7 +190,7 @@ static void peer_seals(struct side *side, size_t length)
     ERR_clear_error();
 }
 
-/* Each step is two bytes: what, and how much. */
+/* Each step is two bytes: the action, and its amount. */
 static void play(struct side *side, const uint8_t *data, size_t size)
 {
     size = size < STEPS ? size : STEPS;

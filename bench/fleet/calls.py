@@ -100,7 +100,7 @@ def median(times):
 
 
 def interval(figure, times, beside, draws=300):
-    """Of the difference: rounds are drawn whole, since what disturbs one kind disturbs those beside it."""
+    """The interval of the difference: rounds are drawn whole, because noise hits all kinds of a round."""
     choice, rounds, found = random.Random(1), min(len(times), len(beside)), []
     for _ in range(draws):
         drawn = choice.choices(range(rounds), k=rounds)
@@ -117,7 +117,7 @@ def show(name, times, beside=None):
 SHARED = "breaker: {enabled: false}\n    budget: {kind: none, shared: {percent: 20}}"
 KEYS = "idempotencyStore: {redis: inherit, secretFile: secret, lease: 1s}"
 KEYED = "breaker: {enabled: false}\n    idempotencyKey: enforced"
-COUNTED = {  # what is counted, and what it is called
+COUNTED = {  # the kind of calls, and its label
     "none": "GET, no shared budget",
     "up": "GET, shared, the Redis is up",
     "hung": "GET, shared, the Redis is hung",
@@ -125,15 +125,15 @@ COUNTED = {  # what is counted, and what it is called
     "post": "POST, no key",
     "key": "POST with a new key",
 }
-TOOLS = {  # what counts, the words that run it, and where its count stands in the file that it writes
+TOOLS = {  # the counter, its command, and the place of the count in its output
     "system calls": (("strace", "-f", "-c", "-o"), r"(?m)^100.00 +\S+ +(?:\d+ +)?(\d+) "),
     "instructions": (("valgrind", "--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file={}"), r"(?m)^totals: (\d+)"),
 }
 
 
 def counted(options, folder, tool, state, calls):
-    """All that a gateway did from its start to its end, with so many calls of one row of COUNTED: of each thread where that is known, since the control
-    thread works by the clock, and under valgrind a call takes long."""
+    """The counts of a gateway from its start to its end, with a number of calls of one row of COUNTED: of each thread
+    where that is known, since the control thread works by the clock, and under valgrind a call takes long."""
     made, host, service = [], None, fleet.free_port()
     words, mark = TOOLS[tool]
     out = folder / "count"
@@ -194,7 +194,7 @@ def count(options, folder):
 
 
 class Bare:
-    """A client that begins keys as a gateway does, and nothing else: what Redis, its wake-up and that of who waits for it take."""
+    """A client that only begins keys: the time of Redis, of its wake-up and of the client's wake-up."""
 
     SCRIPT = pathlib.Path(__file__).parents[2] / "src/redis/keys.lua"
 
@@ -248,7 +248,7 @@ def measure(options, folder, made):
     times = {name: [] for name in (*gateways, "post", "replay", "bare")}
     turns, choice = ["none", "up", "hung", "away"], random.Random(2)
     for _ in range(options.calls):
-        choice.shuffle(turns)  # who comes after another one finds another machine
+        choice.shuffle(turns)  # the order of the kinds has an effect, so it is random
         for name in turns:
             times[name].append(gateways[name].call()[0])
         times["post"].append(gateways["none"].call("POST")[0])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* crowd URL INSTANCES BUDGETS SECONDS CALLS: so many instances of the real client of shared budgets, each with a
- * connection of its own, in one process: each makes CALLS first attempts a second in each of its budgets, and all of
- * them want a retry. Prints a line for each second: how many are connected, how many connections were tried, exchanges
- * answered, and how many live on their own share. bench/fleet/figures.py drives it and looks at the Redis. */
+/* crowd URL INSTANCES BUDGETS SECONDS CALLS: INSTANCES instances of the real client of shared budgets, each with its
+ * own connection, in one process: each makes CALLS first attempts a second in each of its budgets, and all of them want
+ * a retry. Prints a line for each second: how many are connected, how many connections were tried, exchanges answered,
+ * and how many are on their own share. bench/fleet/figures.py drives it and looks at the Redis. */
 #define _GNU_SOURCE
 #include "redis/leases.h"
 #include "redis/roster.h"

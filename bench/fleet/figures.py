@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Figures of a fleet that are not those of a fault: who gets what, and what it costs the Redis.
+"""Figures of a fleet without faults: the retries of each instance, and the cost for the Redis.
 
     bench/fleet/figures.py BECALM CROWD [uneven] [rolling] [operations] [thousand] [return] [restored]
 
-uneven      one of 20 gateways needs 150 retries a second, the others 50 together: what it gets in each second after it began to need them
+uneven      one of 20 gateways needs 150 retries a second, the others 50 together: the retries that it gets in each second after the need began
 rolling     four gateways, two with 20 % and two with 5 %, of one budget: the ratio of each
 operations  commands a second and memory of an instance with 1, 10, 32 and 100 budgets
 thousand    1000 instances with one budget: the processor time of the Redis

@@ -47,7 +47,7 @@ def free_port():
 
 
 FAULT_AT = 13  # seconds
-PATIENCE = 0.1  # what a client has missed for longer, because the machine stood still, it does not send in a burst
+PATIENCE = 0.1  # a client does not send in a burst the calls that it missed for longer, while the machine stood still
 
 
 class Service(asyncio.Protocol):
@@ -69,7 +69,7 @@ class Service(asyncio.Protocol):
 
 
 async def caller(port, rate, until, path="/"):
-    """One client of one gateway: so many calls a second, one after the other on one connection."""
+    """One client of one gateway: a number of calls a second, one after the other on one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     due = time.monotonic()
     sent = 0
@@ -87,7 +87,7 @@ async def caller(port, rate, until, path="/"):
 
 
 class Relay:
-    """Stands between the gateways and the store; what either says may be late."""
+    """A proxy between the gateways and the store, which can delay the bytes of either side."""
 
     def __init__(self, to):
         self.port, self.to, self.delay = free_port(), to, 0.0

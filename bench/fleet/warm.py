@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a warm start could gain: ten pods of a fleet are replaced one by one under a fault, in the simulator (docs/decisions/0024-no-warm-start.md).
+"""The possible gain of a warm start: ten pods of a fleet are replaced one by one under a fault, in the simulator
+(docs/decisions/0024-no-warm-start.md).
 
     bench/fleet/warm.py BECALM [--seeds 6]
 
-A pod that is replaced is a caller that ends and another one that begins, which knows nothing of the service: the difference to pods that are kept is all that a
-warm start could gain. What it would begin with is `limit.max`, the value at which a limit starts.
+A pod that is replaced is a caller that ends and another one that begins, which knows nothing of the service: the
+difference to pods that are kept is all that a warm start could gain. A warm start would begin with `limit.max`, the
+value at which a limit starts.
 """
 
 import argparse

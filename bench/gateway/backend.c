@@ -49,7 +49,7 @@ static struct answer answer_make(unsigned size)
     return answer;
 }
 
-/* What a request head asks for; NULL: nothing that we have. */
+/* The answer for a request head; NULL: there is none for its path. */
 static const struct answer *answer_find(const struct backend *b, const char *head, size_t length)
 {
     for (size_t i = 0; i < SIZES; i++) {
@@ -68,7 +68,7 @@ static void connection_close(struct backend *b, int fd)
     close(fd); /* which takes it out of the epoll set */
 }
 
-/* Sends what is left of an answer and waits for the socket if it does not all fit. False: the connection is broken. */
+/* Sends the rest of an answer and waits for the socket if not all bytes fit. False: the connection is broken. */
 static bool answer_send(struct backend *b, int fd, const char *bytes, size_t length)
 {
     struct connection *c = &b->connection[fd];

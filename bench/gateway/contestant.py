@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who takes part in the race, and the processes that run it: each pinned to a core, its output kept in a folder."""
+"""The programs in the race, and their processes: each pinned to a core, its output kept in a folder."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ ROOT = HERE.parents[1]
 START_SECONDS = 20  # under valgrind it takes a while until a gateway listens
 STOP_SECONDS = 20
 
-# What is retried is about what bench/gateway/policy.yaml retries.
+# The same failures are retried as in bench/gateway/policy.yaml.
 HAPROXY_RETRIES = """option redispatch
     retries 2
     retry-on conn-failure empty-response response-timeout 502 503 504"""
@@ -108,7 +108,7 @@ class Process:
 
 
 class Load(Process):
-    """bench/gateway/load.c: its own head says what it understands."""
+    """bench/gateway/load.c; the comment at its top has its commands."""
 
     def __init__(self, programs, connections, addresses, folder):
         command = [str(programs / "load"), str(connections), *addresses]
@@ -138,7 +138,7 @@ class Load(Process):
 
 
 def first_line(command):
-    """What a program says of its version; most say it on standard error."""
+    """The version of a program; most print it on standard error."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     except FileNotFoundError:
@@ -183,7 +183,7 @@ class Contestants:
 
 
 class Stage:
-    """The backend, and whoever runs in front of it. Everything on it ends with it."""
+    """The backend, and the programs in front of it. All processes end with this object."""
 
     def __init__(self, contestants, folder):
         self.contestants = contestants

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a request or a connection takes that is no time: instructions, system calls, bytes. Each contestant alone."""
+"""The cost of a request or a connection apart from time: instructions, system calls, bytes. Each contestant alone."""
 
 import contextlib
 import re
@@ -62,7 +62,7 @@ def system_calls(stage, name):
     process, address = stage.gateway(name)
     load = stage.load(CONNECTIONS, [address])
     load.each(0, SIZE)
-    load.slice(0, SIZE, SHORT_MS)  # opens what connections to the backend it takes
+    load.slice(0, SIZE, SHORT_MS)  # opens the connections to the backend
     path = process.log.with_name("calls")
     with _traced(process, path):
         requests = load.slice(0, SIZE, TRACED_MS)[0]
@@ -79,7 +79,7 @@ def memory(stage, name):
     at_start = process.resident_bytes()
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     connections = min(IDLE_CONNECTIONS, limit - DESCRIPTORS_SPARE)
-    warm = stage.load(CONNECTIONS, [address])  # what the first requests make it allocate is no connection's
+    warm = stage.load(CONNECTIONS, [address])  # memory that the first requests allocate does not count for connections
     requests = 0
     while requests < WARM_REQUESTS:
         requests += warm.slice(0, SIZE, TRACED_MS)[0]

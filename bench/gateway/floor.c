@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The least that a gateway of these protocols can do: nghttp2 sessions, OpenSSL and edge-triggered epoll, one thread,
  * one write per connection and wake-up. Whole messages go from one side to the other; nothing is checked, retried,
- * timed or counted. What a gateway costs above this is what it does for its users.
+ * timed or counted. The cost of a gateway above this floor pays for its features.
  *
  *   floor FROM TO LISTEN HOST [CERT KEY]
  *
@@ -62,7 +62,7 @@ struct conn {
     struct call *call; /* HTTP/1: whose turn it is; NULL: idle */
     struct bytes in;   /* HTTP/1: of a message that has not come in full */
     struct bytes out;  /* HTTP/1: to be written; TLS: of a handshake */
-    struct bytes rest; /* what the socket did not take */
+    struct bytes rest; /* bytes that the socket did not accept */
 };
 
 static struct {
@@ -414,7 +414,7 @@ static void answered(struct call *call)
 
 /* ---- HTTP/2 in ---- */
 
-/* Of a session with a client: what it asks; of one with a host: what that answers. */
+/* The message of a session: a client's request, or a host's answer. */
 static struct message *coming(struct conn *conn, struct call *call)
 {
     return conn->to_client ? &call->request : &call->answer;
@@ -538,7 +538,7 @@ static size_t take_lines(struct message *message, char *head, bool request)
     return length;
 }
 
-/* Takes one message from what has come. False: it is not here in full. */
+/* Takes one message from the received bytes. False: it is not complete yet. */
 static bool take_message(struct bytes *in, struct message *message, bool request)
 {
     char *begin = in->at == NULL ? NULL : in->at + in->from;
@@ -628,7 +628,7 @@ static void unseal(struct conn *conn, const char *bytes, size_t length)
 {
     all.window = bytes;
     all.window_left = length;
-    all.sealed = &conn->rest; /* what a handshake says */
+    all.sealed = &conn->rest; /* bytes of the handshake */
     int got = -1;
     while (!conn->over && (got = SSL_read(conn->ssl, all.plain, sizeof all.plain)) > 0) {
         feed(conn, all.plain, (size_t)got);
@@ -663,7 +663,7 @@ static void read_all(struct conn *conn)
     }
 }
 
-/* Sends what waits, and then these bytes; what the socket does not take waits. */
+/* Sends waiting bytes, and then these; bytes that the socket does not accept wait. */
 static void send_bytes(struct conn *conn, const char *bytes, size_t length)
 {
     if (conn->rest.from < conn->rest.length) {
@@ -694,7 +694,7 @@ static void write_all(struct conn *conn)
     if (conn->ssl != NULL && length > 0) {
         all.sealed = &sealed;
         if (SSL_write(conn->ssl, out->at + out->from, (int)length) <= 0) {
-            send_bytes(conn, "", 0); /* the handshake is not done: only what that says goes */
+            send_bytes(conn, "", 0); /* the handshake is not done: only its own bytes are sent */
             return;
         }
         send_bytes(conn, sealed.at + sealed.from, sealed.length - sealed.from);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a request of HTTP/2, or with TLS, through the gateway takes that no noise touches: user instructions (cachegrind) and system calls
-(strace), with bench/gateway/policy.yaml on, by h2load. Both are a long run less a short one, so that
-start, end and handshakes are not in them. HAProxy, nginx, nghttpx and floor.c (the protocols
-and nothing else) are counted in the same way if they are asked for; one that is not installed is left out.
+"""The cost of a request of HTTP/2, or with TLS, through the gateway, in units without noise: user instructions
+(cachegrind) and system calls (strace), with bench/gateway/policy.yaml on, by h2load. Both are a long run less a short
+one, so that start, end and handshakes are not in them. HAProxy, nginx, nghttpx and floor.c (the protocols and nothing
+else) are counted in the same way if they are asked for; one that is not installed is left out.
 
     bench/gateway/h2.py --becalm build/release/becalm --programs build/release/bench/gateway [--peer haproxy --peer nginx --peer nghttpx --peer floor]
 
@@ -28,8 +28,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 CACHEGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--vgdb=no", "--cachegrind-out-file=/dev/null"]
 WIDE, FEW, H1 = ["-c", "8", "-m", "16"], ["-c", "8", "-m", "4"], ["--h1", "-c", "64"]
 GRPC = ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d"]
-# name: (TLS to clients, the hosts' protocol, h2load's connections and streams, what it sends beside it, bytes of an answer, requests of a
-# short and of a long run)
+# name: (TLS to clients, the hosts' protocol, h2load's connections and streams, its further options, bytes of an answer,
+# requests of a short and of a long run)
 CASES = {
     "h2c to h1": (False, "h1", WIDE, [], 200, 2048, 8192),
     "TLS h2 to h1": (True, "h1", WIDE, [], 200, 2048, 8192),
@@ -197,7 +197,7 @@ class Stage:
         return int(re.search(r"I\s+refs:\s+([\d,]+)", self.log.read())[1].replace(",", ""))
 
     def traced(self, process, port, count):
-        """System calls of so many requests, waiting for events included."""
+        """System calls of a number of requests, waiting for events included."""
         path = self.folder / "calls"
         command = ["strace", "--follow-forks", "--summary-only", "--summary-columns=calls,name", "--output", str(path), "--attach", str(process.pid)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
@@ -245,7 +245,7 @@ def race(arguments, case, folder):
         for _ in range(arguments.race):
             for peer in random.sample(list(stages), len(stages)):
                 (process, port), stage = running[peer], stages[peer]
-                few, many = stage.short // 4, stage.long // 2  # short slices: what else the machine does hits all alike
+                few, many = stage.short // 4, stage.long // 2  # short slices: other load hits all programs equally
                 marks = [cpu_of(process)]
                 for count in (few, many):
                     stage.ask(port, count)

@@ -19,7 +19,7 @@ REQUEST = b"GET /200 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def connect(port, context, session):
-    """One connection, one request. Returns what the next one may resume."""
+    """One connection, one request. Returns the session that the next connection may resume."""
     with socket.create_connection(("127.0.0.1", port), timeout=120) as plain:
         with context.wrap_socket(plain, server_hostname="localhost", session=session) as made:
             made.sendall(REQUEST)

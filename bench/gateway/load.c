@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The client of the race: connections to all targets, opened up front and kept, in closed loop: each sends its next
- * request when its answer is complete. It does what it reads from standard input, one line each, and says what came of
- * it in one line:
+ * request when its answer is complete. It reads commands from standard input, one per line, and prints each result as
+ * one line:
  *
  *   slice TARGET SIZE MILLISECONDS   all connections of the target (0 is the first) ask for /SIZE during this time
  *   each TARGET SIZE                 every connection asks once, one after the other
  *
  *   REQUESTS MEDIAN P99              requests answered, and how long an answer took, in nanoseconds
  *
- * All requests have their answers when the line is printed, so that what a target did until then is what they cost. An
- * answer must be a 200 with SIZE bytes; any other, a closed connection or silence ends the program. */
+ * All requests have their answers when the line is printed, so the cost of a target until then is the cost of these
+ * requests. An answer must be a 200 with SIZE bytes; any other, a closed connection or silence ends the program. */
 #define _GNU_SOURCE
 
 #include <becalm/ns.h>
@@ -25,7 +25,7 @@ struct connection {
     becalm_ns sent_at;
     uint64_t left; /* bytes of the body still to come; 0: the head is */
     size_t head_length;
-    char head[HEAD_BYTES_MAX]; /* what has come of a head that was not whole */
+    char head[HEAD_BYTES_MAX]; /* the received part of an incomplete head */
 };
 
 struct target {
@@ -44,7 +44,7 @@ struct load {
     char buffer[BUFFER_BYTES + 1]; /* and a 0 behind */
 };
 
-/* What to do now, and where. */
+/* The present command and its target. */
 struct job {
     struct load *load;
     const struct target *target;
@@ -109,7 +109,7 @@ static uint64_t head_read(const struct job *job, char *head, char *end)
     return bytes;
 }
 
-/* Takes what has arrived. True: the answer is complete. */
+/* Reads the available bytes. True: the answer is complete. */
 static bool answer_read(const struct job *job, struct connection *c)
 {
     char *buffer = job->load->buffer;

@@ -22,7 +22,8 @@ CONNECTIONS = (4, 64, 256)
 WARM_UP_MS = 200
 DESCRIPTORS_MAX = 65536
 
-# The figures that the project set itself: becalm's share of the other's, at most, by size, connections, what and other.
+# The figures that the project set itself: the most that becalm may need, as a share of another program's figure, by
+# size, connections, figure and program.
 FIGURES = {
     (200, 64, "cpu", "haproxy"): 0.70,
     (200, 64, "cpu", "haproxy-bare"): 0.80,
@@ -35,13 +36,13 @@ FIGURES = {
 
 
 class Cell:
-    """One size and number of connections: what each rotation measured of each contestant."""
+    """One size and number of connections: the measurements of each rotation, for each contestant."""
 
     def __init__(self, size, connections):
         self.size = size
         self.connections = connections
         self.cpu = {}  # name: ns per request, one for each rotation
-        self.latency = {}  # name: median ns, likewise
+        self.latency = {}  # name: median ns of each rotation
         self.ran = self.waited = 0
 
     def note(self, name, before, after, answer):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The least that anything between a client and a service can do: bytes from one socket to the other, both ways, one
- * backend connection per client connection, nothing parsed. One thread. What a gateway costs above this is what it
- * understands. */
+/* The least that a program between a client and a service can do: bytes from one socket to the other, both ways, one
+ * backend connection per client connection, nothing parsed. One thread. The cost of a gateway above this relay pays for
+ * parsing and decisions. */
 #define _GNU_SOURCE
 
 #include "sockets.h"
@@ -10,7 +10,7 @@ enum { BUFFER_BYTES = 65536 };
 
 /* One end of a pair, at the index of its descriptor. */
 struct end {
-    int peer;   /* the other end; 0: not open */
+    int peer;   /* the socket of the other side; 0: not open */
     char *rest; /* BUFFER_BYTES, from the first time on that something did not fit into this end's socket */
     size_t rest_from;
     size_t rest_length; /* above 0: this end waits to be writable, and nothing is read from its peer */
@@ -49,7 +49,7 @@ static void pair_accept(struct relay *r)
     }
 }
 
-/* What the socket did not take waits here, and the side that it came from waits with it. */
+/* Bytes that the socket did not accept wait here, and their source waits, too. */
 static void rest_keep(struct relay *r, int fd, const char *bytes, size_t length)
 {
     struct end *e = &r->end[fd];

@@ -2,8 +2,8 @@
 #ifndef BECALM_BENCH_SOCKETS_H
 #define BECALM_BENCH_SOCKETS_H
 
-/* What backend, relay and load have in common: addresses, sockets and epoll, level-triggered. These are small programs
- * that one driver starts: whatever goes wrong ends them with a sentence. */
+/* The common part of backend, relay and load: addresses, sockets and epoll, level-triggered. These are small programs
+ * that one driver starts: every error ends them with a sentence. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 enum { EVENTS_MAX = 512, DESCRIPTORS_MAX = 65536, BACKLOG = 4096 };
 
-/* What fails here is a call to the kernel. */
+/* Ends the program after a failed system call. */
 static inline void must(bool good, const char *what)
 {
     if (!good) {
@@ -94,7 +94,7 @@ static inline int socket_listen(const char *text)
     return fd;
 }
 
-/* Blocks until the kernel has the connection, which on one machine needs nobody's consent. Negative: errno. */
+/* Blocks until the kernel has the connection, which on one machine does not wait for accept(). Negative: errno. */
 static inline int socket_connect(const struct sockaddr_in *address)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -110,7 +110,7 @@ static inline int socket_connect(const struct sockaddr_in *address)
     return fd;
 }
 
-/* Negative: nobody is there any more, or no descriptors are left. */
+/* Negative: no connection waits any more, or no descriptors are left. */
 static inline int socket_accept(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -4,11 +4,11 @@
 
 /* Measures small operations on a machine that does other things, too. Many short batches instead of one long one, all
  * cases in turn and in a new random order in each rotation, and the median over the rotations: so a neighbour that
- * takes a core for a second disturbs a few batches of every case instead of one case altogether, and what is printed
- * side by side was measured side by side.
+ * takes a core for a second disturbs a few batches of every case instead of one case altogether, and figures that are
+ * printed side by side were measured side by side.
  *
- * A batch counts only if nobody took the core from it. With two threads both work on the same objects, pinned to two
- * cores; the figure is what one operation takes one thread, and a batch counts only if they really ran at the same
+ * A batch counts only if no other process took its core. With two threads both work on the same objects, pinned to two
+ * cores; the figure is the time of one operation in one thread, and a batch counts only if they really ran at the same
  * time.
  *
  * A program includes this once; it defines _GNU_SOURCE first, for the pinning. */
@@ -34,12 +34,12 @@ enum { THREADS = 2, OVERLAP_PERCENT = 80, WARM_UP = 300000, WARM_CHUNK = 1000, C
 struct worker {
     _Alignas(64) becalm_ns now; /* virtual */
     uint64_t random;
-    uint64_t turn; /* operations so far, for what happens every so many of them */
+    uint64_t turn; /* operations so far, for cases that do something every n operations */
     uint64_t sink; /* results, so that no work can be left out */
     uint32_t cell; /* the thread's number */
 };
 
-/* One operation, and what it should cost at most: 0 where nobody has said. */
+/* One operation, and the most that it should cost: 0 without a goal. */
 struct measure_case {
     const char *name;
     void *(*make)(void); /* objects for two threads, or NULL if the operation has none */
@@ -53,7 +53,7 @@ struct measure_options {
     becalm_ns batch;
 };
 
-/* One case with one or two threads: its objects and what was measured. */
+/* One case with one or two threads: its objects and its measurements. */
 struct series {
     const struct measure_case *what;
     int threads;
@@ -72,7 +72,7 @@ struct lap_time {
     becalm_ns worked;
 };
 
-/* What the second thread does and when; `job` under the lock, the rest by spinning. */
+/* The work of the second thread; `job` under the lock, the rest by spinning. */
 struct partner {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -141,7 +141,7 @@ static becalm_ns length_of(const struct lap_time *time)
     return time->ended_at - time->began_at;
 }
 
-/* Somebody else had the core for a part of the time. */
+/* Another process had the core for a part of the time. */
 static bool interrupted(const struct lap_time *time)
 {
     return length_of(time) > time->worked;
@@ -332,7 +332,7 @@ static void measure_all(struct series *all, size_t count, const struct measure_o
     free(order);
 }
 
-/* Of the batches that count, what `percent` of them took at most; negative if none does. */
+/* The time that `percent` of the counting batches do not exceed; negative if no batch counts. */
 static double series_quantile(const struct series *s, unsigned percent)
 {
     return s->count == 0 ? -1 : s->ns[(uint64_t)(s->count - 1) * percent / 100];

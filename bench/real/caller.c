@@ -109,7 +109,7 @@ static void conn_ready(struct source *source)
     }
 }
 
-/* NULL: there is nobody, or no descriptor is left. */
+/* NULL: the proxy does not listen, or no descriptor is left. */
 static struct caller_conn *conn_take(struct caller *caller)
 {
     struct caller_conn *conn = caller->idle;

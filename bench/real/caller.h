@@ -2,7 +2,7 @@
 #ifndef BECALM_BENCH_CALLER_H
 #define BECALM_BENCH_CALLER_H
 
-/* Who asks a proxy for something: HTTP/1.1 on connections that are kept, as many as are needed at once. */
+/* A client of a proxy: HTTP/1.1 on connections that are kept, as many as are needed at once. */
 
 #include "loop.h"
 
@@ -16,13 +16,13 @@ struct caller {
     struct caller_conn *idle;
 };
 
-/* One question; whoever asks keeps it until it is answered. */
+/* One request; the caller owns it until it is answered. */
 struct ask {
     void (*done)(struct ask *, unsigned status, const char *mark); /* 0: no answer; "": no mark */
 };
 
 struct question {
-    const char *service;   /* whom to ask for: the path */
+    const char *service;   /* the path: the name of the service */
     becalm_ns deadline_at; /* BECALM_NEVER: none */
 };
 

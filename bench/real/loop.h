@@ -2,21 +2,21 @@
 #ifndef BECALM_BENCH_LOOP_H
 #define BECALM_BENCH_LOOP_H
 
-/* Sockets and timers of one thread. Timers are to the nanosecond, and how late each of them fired is kept: whoever
- * compares real seconds with simulated ones must know how late the machine was. */
+/* Sockets and timers of one thread. Timers are to the nanosecond, and the delay of each is kept: a comparison of real
+ * seconds with simulated ones must know how late the machine was. */
 
 #include <becalm/ns.h>
 
 #include "../gateway/sockets.h"
 
-/* The first member of whatever waits for a socket. */
+/* The first member of a struct that waits for a socket. */
 struct source {
     int fd; /* -1: closed */
     void (*ready)(struct source *);
     struct source *next_dead;
 };
 
-/* Part of whatever waits for an instant. All 0 is a timer that is not armed. */
+/* Part of a struct that waits for an instant. All 0 is a timer that is not armed. */
 struct timer {
     becalm_ns at;
     void (*fire)(struct timer *);
@@ -47,7 +47,7 @@ void loop_arm(struct loop *, struct timer *, becalm_ns at);
 void loop_disarm(struct loop *, struct timer *);
 /* Waits for sockets and timers, for a tenth of a second at most, and serves them. */
 void loop_turn(struct loop *);
-/* How late timers were, in microseconds: what so many millionths of them did not exceed. */
+/* The delay of timers, in microseconds, that this number of millionths of them did not exceed. */
 uint32_t loop_late_us(struct loop *, uint32_t ppm);
 
 #endif

@@ -3,7 +3,7 @@
 """Runs the same worlds on real `becalm proxy` processes and in `becalm sim`, second by second.
 
 Every caller of a scenario is a real proxy, its services and clients are the program `stage`, and the calls of each
-second are those of the simulated seed. docs/simulation.md says how to read what it prints."""
+second are those of the simulated seed. docs/simulation.md explains the output."""
 
 import argparse
 import contextlib
@@ -64,15 +64,15 @@ def proxy_policy(proxy):
     return "\n".join(lines) + "\n"
 
 
-# ---- what there is to start ----
+# ---- processes ----
 
 
 GIVEN = set()
 
 
 def address():
-    """A port that nobody listens on, of a loopback address that is this process's: neither another one of its kind nor
-    a connection that somebody makes can take it before it is used."""
+    """A free port of a loopback address that belongs to this process: neither another run nor an outgoing connection
+    can take it before it is used."""
     pid = os.getpid()
     host = f"127.{1 + pid // 62500 % 250}.{1 + pid // 250 % 250}.{1 + pid % 250}"
     while True:
@@ -143,7 +143,7 @@ def end(process):
 
 
 class Lab:
-    """What is needed to run one world."""
+    """The files and processes of one world."""
 
     def __init__(self, options, scenario):
         self.options = options
@@ -206,7 +206,7 @@ class Lab:
         return result if isinstance(result, list) else [result]
 
 
-# ---- what is compared ----
+# ---- comparison ----
 
 
 def watched(plan):
@@ -265,7 +265,7 @@ def recovery(run, plan):
 
 
 def in_fault(run, plan, name):
-    """What there was of it from 1 s after the fault's start to its end; without a fault, in the whole run."""
+    """The sum from 1 s after the fault's start to its end; without a fault, of the whole run."""
     fault = plan["fault"]
     first, last = (int(fault["at"]) + 1, int(fault["over"])) if fault else (0, plan["seconds"])
     return run[name][first:last] if last > first else run[name][first - 1:last + 1]
@@ -277,7 +277,7 @@ def share_in_fault(run, plan):
 
 
 def groups(runs, size):
-    """As many runs as there were real ones, each against all the others: so much do seeds differ by themselves."""
+    """As many simulated runs as there were real ones, each against all others: the difference between seeds."""
     for first in range(0, len(runs) - size + 1, size):
         yield runs[first:first + size], runs[:first] + runs[first + size:]
 
@@ -325,7 +325,7 @@ def compare(name, plan, real, paired, others):
     }
 
 
-# ---- what is printed ----
+# ---- output ----
 
 
 def seconds_text(values):

@@ -22,7 +22,7 @@ struct host_conn {
 struct job {
     struct timer timer; /* first */
     struct host *host;
-    struct host_conn *conn; /* NULL: nobody waits for it any more */
+    struct host_conn *conn; /* NULL: its caller has gone */
     struct job *next, **link;
     struct job *next_waiting;
     becalm_ns deadline_at;
@@ -54,7 +54,7 @@ static bool chance(struct loop *loop, uint32_t ppm)
 static void conn_close(struct host_conn *conn)
 {
     if (conn->job != NULL) {
-        conn->job->conn = NULL; /* whoever works on it does not notice */
+        conn->job->conn = NULL; /* the worker does not notice */
     }
     *conn->link = conn->next;
     if (conn->next != NULL) {
@@ -76,7 +76,7 @@ static void job_free(struct job *job)
     free(job);
 }
 
-/* The request is through: whoever waits gets the rest of its answer. */
+/* The request is done: a caller that still waits gets the rest of its answer. */
 static void job_end(struct job *job, const char *text, int length)
 {
     const struct service *service = job->host->service;
@@ -141,7 +141,7 @@ static uint32_t host_workers(const struct host *host)
     return service->plan->workers == 0 ? UINT32_MAX : (uint32_t)((left + ALL - 1) / ALL);
 }
 
-/* What is less than a worker is one that takes longer. */
+/* A fraction of a worker is a worker that takes longer. */
 static becalm_ns job_time(const struct job *job)
 {
     const struct service *service = job->host->service;
@@ -313,7 +313,7 @@ static void conn_ready(struct source *source)
 struct listener {
     struct source source; /* first */
     struct host *host;
-    int plug; /* while it swallows: what fills its backlog; else -1 */
+    int plug; /* while it swallows: the connection that fills its backlog; else -1 */
 };
 
 static void listener_ready(struct source *source)
@@ -338,7 +338,7 @@ static void listener_ready(struct source *source)
     }
 }
 
-/* Who has nothing in progress is sent away; the others are when they have their answers. */
+/* Connections without a request in progress are closed; the others are closed after their answers. */
 static void host_send_away(struct host *host)
 {
     for (struct host_conn *conn = host->conns, *next; conn != NULL; conn = next) {
@@ -349,12 +349,12 @@ static void host_send_away(struct host *host)
     }
 }
 
-/* The kernel takes one connection for a backlog of none, and drops whoever comes then. */
+/* The kernel takes one connection for a backlog of none, and drops further ones. */
 static void listener_plug(struct listener *listener)
 {
     struct sockaddr_in address = address_parse(listener->host->address);
     must(listen(listener->source.fd, 0) == 0, "listen");
-    listener_ready(&listener->source); /* who is connected already is no newcomer */
+    listener_ready(&listener->source); /* accepts those that connected before the fault */
     loop_unwatch(loop_of(listener->host), &listener->source);
     listener->plug = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     must(listener->plug >= 0, "socket");
@@ -385,13 +385,13 @@ static void listener_close(struct host *host)
     if (listener->plug >= 0) {
         listener_unplug(listener);
     }
-    listener_ready(host->listener); /* who is connected already is no newcomer */
+    listener_ready(host->listener); /* accepts those that connected before the fault */
     loop_bury(loop_of(host), host->listener);
     host->listener = NULL;
     host_send_away(host);
 }
 
-/* It listens if nothing forbids it, and takes who comes if it swallows nobody. */
+/* It listens if no fault forbids that, and accepts connections unless it swallows them. */
 static void host_listen(struct host *host)
 {
     bool want = !host->killed && !host->service->refuses;
@@ -413,7 +413,7 @@ void host_open(struct host *host, const char *address)
     host_listen(host);
 }
 
-/* It takes what it has with it, as a process that is killed. */
+/* All its requests and connections are lost, as with a killed process. */
 static void host_kill(struct host *host)
 {
     struct linger abort = {.l_onoff = 1, .l_linger = 0};

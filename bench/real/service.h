@@ -2,9 +2,9 @@
 #ifndef BECALM_BENCH_SERVICE_H
 #define BECALM_BENCH_SERVICE_H
 
-/* The services of a scenario as real ones: each host is a listener with workers and a queue, and is hurt as the
- * scenario's faults say. What it does follows src/sim/server.c, so that what differs is the network, the proxies and
- * the machine, not the service. */
+/* The services of a scenario as real ones: each host is a listener with workers and a queue, and has the scenario's
+ * faults. It behaves like src/sim/server.c, so that only the network, the proxies and the machine differ, not the
+ * service. */
 
 #include "caller.h"
 #include "scenario/scenario.h"
@@ -30,7 +30,7 @@ struct service {
     const struct scenario_service *plan;
     struct host *host;
     uint32_t calls; /* how many services it calls, each fan_out times */
-    /* What faults have made of it, as in the simulator; UINT32_MAX: as planned. */
+    /* The effects of faults, as in the simulator; UINT32_MAX: none. */
     uint32_t capacity_ppm;
     uint32_t error_ppm;
     uint32_t hang_ppm;
@@ -53,7 +53,7 @@ void host_open(struct host *, const char *address);
 /* A fault comes or goes; `since` is the time from its start. */
 void service_turn(struct service *, const struct scenario_fault *, bool on, becalm_ns since);
 
-/* ---- what the stage gives to its services ---- */
+/* ---- the stage's interface for its services ---- */
 
 struct loop *stage_loop(struct stage *);
 const struct dist_tables *stage_tables(const struct stage *);

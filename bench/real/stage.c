@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The real world of a scenario, but for the proxies: its services, and its clients, who make the very calls of a
- * simulated seed at the same instants. One process, so that all of it has one clock.
+/* The real world of a scenario without the proxies: its services, and its clients, which make the same calls as a
+ * simulated seed at the same instants. It is one process, so that all parts have one clock.
  *
- *   stage plan SCENARIO                 prints what there is to start, as JSON
- *   stage run SCENARIO SEED WIRES       runs it: prints "ready", waits for a line, and prints what happened, as JSON
+ *   stage plan SCENARIO                 prints the processes to start, as JSON
+ *   stage run SCENARIO SEED WIRES       runs it: prints "ready", waits for a line, and prints the results, as JSON
  *
  * WIRES is a file with a line for each of these:
  *
@@ -213,7 +213,7 @@ static void faults_begin(struct stage *stage)
     }
 }
 
-/* ---- what can't be staged ---- */
+/* ---- scenarios that can't be staged ---- */
 
 static void fault_check(const struct scenario *plan, const struct scenario_fault *fault)
 {
@@ -278,7 +278,7 @@ static const char *role_word(enum scenario_role role)
     return role == ROLE_GATEWAY ? "gateway" : "sidecar";
 }
 
-/* What the driver has to start. Names are those of a scenario, which has none with quotes. */
+/* Prints the processes that the driver has to start. Names of a scenario have no quotes. */
 static void plan_print(const struct scenario *plan)
 {
     struct fault_span span = {0};
@@ -423,7 +423,7 @@ static void stage_run(struct stage *stage)
     printf("ready\n");
     fflush(stdout);
     if (fgets(line, sizeof line, stdin) == NULL) {
-        exit(0); /* nobody wants it any more */
+        exit(0); /* its caller has gone */
     }
     loop_begin(&stage->loop);
     faults_begin(stage);

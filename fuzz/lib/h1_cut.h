@@ -2,8 +2,8 @@
 #ifndef BECALM_FUZZ_H1_CUT_H
 #define BECALM_FUZZ_H1_CUT_H
 
-/* What both directions of the HTTP/1 codec must hold to: the same comes of bytes however they were cut into reads, and
- * a head that is written from what was parsed means the same as the one that came. */
+/* Rules for both directions of the HTTP/1 codec: bytes give the same result however they are cut into reads, and a head
+ * that is parsed and written means the same as the original head. */
 
 #include <becalm/rand.h>
 
@@ -89,7 +89,7 @@ static void check_same_fields(const struct head *head, const struct head *copy)
     BECALM_ASSERT(copy->field_count == next + (copy->framing == BODY_OPEN));
 }
 
-/* What is sent on: `line`, the fields, the framing. The bytes are the caller's to free. */
+/* The head that is passed on: `line`, the fields, the framing. The caller frees the bytes. */
 static char *rebuild(const char *line, const struct head *head, size_t *length)
 {
     size_t size = 2 * (size_t)head->length + strlen(line) + 64; /* ": " and CR LF where ":" and CR LF were */

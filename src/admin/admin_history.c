@@ -181,7 +181,7 @@ void admin_events(struct admin *admin, const struct admin_request *request, stru
 {
     (void)request;
     if (admin->stream_count >= ADMIN_STREAMS_MAX) {
-        admin_problem(answer, 503, "16 follow the events already; ask /api/sample instead.");
+        admin_problem(answer, 503, "16 clients follow the events already; poll /api/sample instead.");
         return;
     }
     answer->streams = true;

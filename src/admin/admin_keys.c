@@ -97,7 +97,7 @@ void admin_key_release(struct admin *admin, const struct admin_request *request,
         admin_problem(answer, 404, "No key with this id is held; GET /api/keys lists them.");
         break;
     case STORE_NOT_HELD:
-        admin_problem(answer, 409, "This key is in flight or has its answer: only one that is held can be released.");
+        admin_problem(answer, 409, "This key is in flight or has its answer; only a key that is held can be released.");
         break;
     }
 }

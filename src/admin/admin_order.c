@@ -36,7 +36,7 @@ void admin_reload(struct admin *admin, const struct admin_request *request, stru
     int rc = diags == NULL ? BECALM_ENOMEM : admin->place.reload(admin->place.control, diags);
     (void)request;
     if (rc == BECALM_ENOMEM) {
-        admin_problem(answer, 500, "There is no memory for it; the policy before stays.");
+        admin_problem(answer, 500, "There is no memory for the new policy; the earlier policy stays in force.");
     } else {
         answer->status = rc == 0 ? 200 : 422;
         buffer_json_open(&answer->page, NULL, '{');
@@ -91,7 +91,7 @@ static const char *order_read(const struct yaml_node *body, struct breaker_order
     if (!found) {
         return "Send {\"state\": \"forced_open\"}, or disabled, metrics_only, closed, reset.";
     }
-    return body->count == known ? NULL : "Besides \"state\" there is only \"endpoint\", a name.";
+    return body->count == known ? NULL : "The only keys are \"state\" and \"endpoint\", which is a name.";
 }
 
 /* The service's name in /api/services/NAME/breaker. */

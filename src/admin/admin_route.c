@@ -36,7 +36,7 @@ static void readyz(struct admin *admin, const struct admin_request *request, str
     (void)request;
     if (atomic_load_explicit(&admin->place.gateway->draining, memory_order_relaxed)) {
         answer->status = 503;
-        buffer_chars(&answer->page, "draining: told to end, new connections are not wanted\n");
+        buffer_chars(&answer->page, "draining: the gateway shuts down and wants no new connections\n");
     } else {
         buffer_chars(&answer->page, "ready\n");
     }
@@ -55,27 +55,27 @@ static void front(struct admin *admin, const struct admin_request *request, stru
                  "\n\n"
                  "GET  /                            this list; in a browser the dashboard\n"
                  "GET  /healthz                     200 while the process lives\n"
-                 "GET  /readyz                      503 while it drains\n"
+                 "GET  /readyz                      503 while the gateway drains\n"
                  "GET  /metrics                     for Prometheus\n"
                  "GET  /api/state                   services, hosts, budgets, breakers, limits, counts\n"
                  "       ?service=NAME\n"
-                 "GET  /api/events                  each second what happened, as server-sent events\n"
-                 "GET  /api/fleet                   the processes that share its store\n"
-                 "GET  /api/sample                  the latest of these events alone\n"
+                 "GET  /api/events                  the counts of each second, as server-sent events\n"
+                 "GET  /api/fleet                   the processes that share the gateway's store\n"
+                 "GET  /api/sample                  the latest event of /api/events\n"
                  "GET  /api/history                 a minute of all services, or up to a day of one\n"
                  "       ?service=NAME&endpoint=NAME&range=5m|1h|6h|24h\n"
-                 "GET  /api/decisions               the latest calls and why they ended so\n"
+                 "GET  /api/decisions               the latest calls and the reasons of their ends\n"
                  "       ?service=NAME&limit=N\n"
-                 "GET  /api/policy                  every value in force and where it came from\n"
+                 "GET  /api/policy                  every value in force and its source\n"
                  "       ?service=NAME\n"
                  "GET  /api/keys                    idempotency keys that are held, the oldest first\n"
-                 "DELETE /api/keys/ID               let the request of one be made again\n"
+                 "DELETE /api/keys/ID               release a key, so that its request may be sent again\n"
                  "POST /api/reload                  reload the policy; 422 and the errors if it is bad\n"
-                 "GET  /api/faults                  faults on order that are in force\n"
-                 "POST /api/faults                  order one: \"service\", \"for\", and what goes wrong\n"
-                 "DELETE /api/faults                end all of them; /api/faults/NAME one\n"
+                 "GET  /api/faults                  the injected faults that are in force\n"
+                 "POST /api/faults                  inject a fault: \"service\", \"for\", and its kind\n"
+                 "DELETE /api/faults                end all faults; /api/faults/NAME ends one\n"
                  "POST /api/services/NAME/breaker   {\"state\": \"forced_open\"}, or disabled, metrics_only,\n"
-                 "                                  closed, reset; and \"endpoint\": \"NAME\" for one alone\n");
+                 "                                  closed, reset; \"endpoint\": \"NAME\" for one endpoint\n");
 }
 
 /* ---- which page ---- */

@@ -408,7 +408,7 @@ static int completion_run(const struct cli_command *self, const struct cli_args 
     } else if (strcmp(args->words[0], "fish") == 0) {
         print_fish();
     } else {
-        return cli_usage(self, "unknown shell '%s': there are bash, zsh and fish", args->words[0]);
+        return cli_usage(self, "unknown shell '%s'; use bash, zsh or fish", args->words[0]);
     }
     return 0;
 }

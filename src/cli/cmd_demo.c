@@ -267,7 +267,7 @@ static void draw_figures(struct drawing *drawing, const struct demo *demo)
     const struct lane *lane = demo->lane;
     struct figures_now now[LANE_COUNT] = {figures_of(&lane[0]), figures_of(&lane[1])};
     line_pair(drawing, "", word_of(lane_title(0)), word_of(lane_title(1)));
-    line_pair(drawing, "users ask", per_second(now[0].calls), per_second(now[1].calls));
+    line_pair(drawing, "user calls", per_second(now[0].calls), per_second(now[1].calls));
     line_pair(drawing, "reach back", per_second(now[0].reach), per_second(now[1].reach));
     line_pair(drawing, "for each call", factor_word(now[0].factor_milli), factor_word(now[1].factor_milli));
     line_pair(drawing, "success", success_word(&lane[0], now[0].success_ppm),
@@ -329,8 +329,8 @@ static bool draw(struct show *show, const struct demo *demo)
 /* Lines that fit a narrow terminal. */
 static void print_pace(const struct pace_span *pace)
 {
-    printf("\n  This machine is too busy for it: services had\n  their turn up to %" PRIu64 " ms late, in %" PRIu32
-           " of %" PRIu32 "\n  half seconds. Calls fail for that in both lanes,\n  whatever their policy.\n\n",
+    printf("\n  This machine is too busy for the demo: services\n  ran up to %" PRIu64 " ms late, in %" PRIu32
+           " of %" PRIu32 "\n  half seconds. Calls fail because of that in both\n  lanes, whatever their policy.\n\n",
            pace->worst / BECALM_MS, pace->slow, pace->ticks);
 }
 
@@ -380,12 +380,12 @@ static void greet(const struct show *show, const struct demo *demo)
     if (show->silent) {
         return;
     }
-    printf("%sA retry storm, and the same without it.%s Users call front, which calls middle,\n"
-           "which calls back: %u times a second, in two lanes. Every call goes through a\n"
-           "gateway that tries up to %u times: naively in one lane, by Becalm's defaults in\n"
-           "the other.\n\n",
+    printf("%sThe same incident, with naive retries and with Becalm.%s Users call front,\n"
+           "which calls middle, which calls back: %u times a second, in two lanes. Every\n"
+           "call goes through a gateway that tries up to %u times: naively in one lane,\n"
+           "with Becalm's defaults in the other.\n\n",
            style->bold, style->reset, LANE_RATE, LANE_ATTEMPTS);
-    printf("  watch and hurt it    %shttp://%s/%s\n", style->bold, demo->page, style->reset);
+    printf("  watch and break it   %shttp://%s/%s\n", style->bold, demo->page, style->reset);
     for (uint32_t i = 0; i < LANE_COUNT; i++) {
         printf("  gateway, %-11s http://%s/\n", lane_name((enum lane_kind)i), demo->lane[i].admin);
     }
@@ -600,7 +600,7 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "seconds", .argument = "N", .help = "end by itself after so long; else Ctrl-C does"},
+    {.name = "seconds", .argument = "N", .help = "end after N seconds; without it, Ctrl-C ends the demo"},
     {.name = "headless", .help = "play one storm, print a summary and end: for scripts"},
     {.name = "fault",
      .argument = "FAULT",
@@ -608,7 +608,7 @@ static const struct cli_option options[] = {
      .complete = CLI_WORDS,
      .words = "dead slow flapping errors",
      .many = true},
-    {.name = "port", .argument = "N", .help = "of the page; else any that is free"},
+    {.name = "port", .argument = "N", .help = "the port of the page; default: any free port"},
     {.name = "json", .help = "print only the summary, as JSON"},
     {.name = NULL},
 };
@@ -620,8 +620,8 @@ const struct cli_command cmd_demo = {
     .purpose = "Starts three small services in a chain, users who call them, and two real\n"
                "gateways, all in this process and on loopback: one retries naively, one has\n"
                "Becalm's default policy. A page in the browser shows both lanes side by side,\n"
-               "and has buttons to hurt and heal the last service. The first storm comes by\n"
-               "itself after ten seconds. Nothing is written anywhere.",
+               "and has buttons to break and heal the last service. The first storm comes by\n"
+               "itself after ten seconds. The demo writes no files.",
     .options = options,
     .examples = "  becalm demo\n"
                 "  becalm demo --headless --fault slow\n"

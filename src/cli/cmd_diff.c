@@ -375,7 +375,7 @@ static void diff_services(struct diff *d)
     for (uint32_t i = 0; i < becalm_config_services(d->config[OLD]); i++) {
         const char *name = becalm_config_service(d->config[OLD], i)->name;
         if (becalm_config_find(d->config[NEW], name) == NULL) {
-            tell_only(d, name, NULL, OLD, "requests for it find no service, or a wider one");
+            tell_only(d, name, NULL, OLD, "its requests find no service, or one with a wider match");
         }
     }
 }

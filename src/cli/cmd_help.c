@@ -149,7 +149,7 @@ const struct cli_command cmd_help = {
     .name = "help",
     .summary = "print the help of a command",
     .usage = "help [COMMAND [SUBCOMMAND]]",
-    .purpose = "Prints what the command's own --help prints.",
+    .purpose = "Prints the same help as the command's --help.",
     .examples = "  becalm help check\n"
                 "  becalm help plan budget\n",
     .complete = CLI_WORDS, /* without words: the names of the commands */

@@ -112,14 +112,15 @@ static void summary_print(const struct import_counts *counts, const struct becal
 {
     number_print(counts->services, "service, ", "services, ");
     number_print(counts->routes, "route; ", "routes; ");
-    number_print(counts->left_out, "thing left out, ", "things left out, ");
+    number_print(counts->left_out, "setting left out, ", "settings left out, ");
     number_print(counts->changed, "value changed\n", "values changed\n");
-    number_print(diags->warnings, "warning: requests go elsewhere, or are called in another way; ",
-                 "warnings: requests go elsewhere, or are called in another way; ");
-    number_print(diags->notes, "note: nothing of that changes\n", "notes: nothing of that changes\n");
-    fputs("what the source does not do is not done; for Becalm's own retries and timeouts take out the lines that say "
-          "`not written`\n",
-          stderr);
+    number_print(diags->warnings, "warning: requests are routed or called in another way; ",
+                 "warnings: requests are routed or called in another way; ");
+    number_print(diags->notes, "note: routes and calls stay the same\n", "notes: routes and calls stay the same\n");
+    fputs(
+        "the policy turns off what the source does not configure; to use Becalm's default retries and timeouts, remove "
+        "the lines that say `not written`\n",
+        stderr);
 }
 
 static void diags_print(const struct becalm_diags *diags, const struct import_counts *counts, bool printed)
@@ -128,7 +129,7 @@ static void diags_print(const struct becalm_diags *diags, const struct import_co
     uint32_t all = diags->errors + diags->warnings + diags->notes;
     if (all > told) {
         fprintf(stderr, "and %u more%s\n", (unsigned)(all - told),
-                printed ? "; the comments in the policy name them all" : "");
+                printed ? "; the comments in the policy name all of them" : "");
     }
     if (printed) {
         summary_print(counts, diags);

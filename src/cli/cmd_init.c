@@ -22,7 +22,8 @@ static const struct {
 } questions[QUESTIONS] = {
     [SERVICE] = {"service", "What is the name of the service behind Becalm?", "app"},
     [HOSTS] = {"hosts", "Where are its hosts? host:port, several with commas", "127.0.0.1:9001"},
-    [MODE] = {"mode", "Shall Becalm act (enforce), or only count at first what it would do (shadow)?", "shadow"},
+    [MODE] = {"mode", "Shall Becalm enforce the policy (enforce), or at first only count its decisions (shadow)?",
+              "shadow"},
 };
 
 struct init {
@@ -87,20 +88,20 @@ static bool policy_write(struct init *init)
 {
     struct text text = {init->policy, sizeof init->policy, 0};
     put(&text, "# yaml-language-server: $schema=/usr/share/becalm/becalm.schema.json\n"
-               "# Written by `becalm init`. becalm.yaml(5) lists all keys; `becalm check` says what this file means.\n"
+               "# Written by `becalm init`. becalm.yaml(5) lists all keys; `becalm check` finds mistakes.\n"
                "listen: ");
     put_quoted(&text, init->listen, strlen(init->listen));
     put(&text, "\nadmin: 127.0.0.1:9900 # the dashboard, metrics and `becalm top`\n\n");
     put(&text, "defaults: {mode: ");
     put_quoted(&text, init->answer[MODE], strlen(init->answer[MODE]));
     put(&text, strcmp(init->answer[MODE], "shadow") == 0
-                   ? "} # counts what it would do, and does nothing; take this line out to let it act\n"
+                   ? "} # Becalm only counts its decisions; remove this line to enforce them\n"
                    : "}\n");
     put(&text, "\nservices:\n  ");
     put_quoted(&text, init->answer[SERVICE], strlen(init->answer[SERVICE]));
     put(&text, ":\n    hosts: ");
     put_hosts(&text, init->answer[HOSTS]);
-    put(&text, "\n    match: {prefix: /} # all requests are its own\n");
+    put(&text, "\n    match: {prefix: /} # all requests go to this service\n");
     return text.used < text.size;
 }
 
@@ -209,7 +210,7 @@ static int file_write(const struct init *init, const char *path, bool force)
         return cli_fail(init->command, "%s: %s", path, strerror(errno));
     }
     printf("%s is written. Next:\n"
-           "  becalm check %s    # what it means, and how bad it can get\n"
+           "  becalm check %s    # errors, warnings and the worst case\n"
            "  becalm proxy %s    # run it; http://127.0.0.1:9900/ is the dashboard\n",
            path, path, path);
     if (strncmp(init->listen, "unix:", 5) != 0) {
@@ -247,13 +248,13 @@ static int init_run(const struct cli_command *command, const struct cli_args *ar
 
 static const struct cli_option init_options[] = {
     {.name = "service", .argument = "NAME", .help = "the service's name"},
-    {.name = "hosts", .argument = "LIST", .help = "where its hosts are: host:port, several with commas"},
+    {.name = "hosts", .argument = "LIST", .help = "the addresses of its hosts: host:port, separated by commas"},
     {.name = "mode",
      .argument = "MODE",
-     .help = "shadow: only count at first; enforce: act",
+     .help = "shadow: only count decisions; enforce: apply them",
      .complete = CLI_WORDS,
      .words = "shadow enforce"},
-    {.name = "listen", .argument = "ADDRESS", .help = "where Becalm listens (" BECALM_LISTEN_DEFAULT ")"},
+    {.name = "listen", .argument = "ADDRESS", .help = "the address that Becalm listens on (" BECALM_LISTEN_DEFAULT ")"},
     {.name = "yes", .letter = 'y', .help = "ask nothing, and use the default of each missing option"},
     {.name = "force", .help = "overwrite an existing file"},
     {.name = NULL},
@@ -264,8 +265,8 @@ const struct cli_command cmd_init = {
     .summary = "ask three questions and write a first policy",
     .usage = "init [options] [FILE]",
     .purpose = "Writes a first policy to FILE (default: becalm.yaml): one service, the address\n"
-               "that Becalm listens on, and shadow mode, in which it only counts. A wrong answer\n"
-               "is reported at once, and asked again. The end of the input, and --yes, take the\n"
+               "that Becalm listens on, and shadow mode, in which it only counts. After a wrong\n"
+               "answer the question is asked again. The end of the input, and --yes, take the\n"
                "defaults.",
     .options = init_options,
     .examples = "  becalm init\n"

@@ -217,7 +217,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
             waited_for = gateway_order_reload(gateway);
         } else if (signal.ssi_signo == SIGUSR2) {
             if (!told) {
-                fprintf(stderr, "becalm proxy: SIGUSR2 asks for nothing here: HUP reloads, TERM drains and ends\n");
+                fprintf(stderr, "becalm proxy: SIGUSR2 has no effect here: HUP reloads, TERM drains and ends\n");
             }
             told = true;
         } else if (signal.ssi_signo != SIGUSR1) { /* USR1 is for programs with log files */
@@ -302,8 +302,8 @@ static int run(const struct cli_command *command, const struct cli_args *args)
     };
     if (args->word_count == 0) {
         return access("becalm.yaml", R_OK) == 0
-                   ? cli_usage(command, "which policy? `becalm proxy becalm.yaml` runs the one that is here")
-                   : cli_usage(command, "which policy? `becalm init` writes a first one");
+                   ? cli_usage(command, "no policy is given: `becalm proxy becalm.yaml` runs the one in this folder")
+                   : cli_usage(command, "no policy is given: `becalm init` writes a first one");
     }
     load.parts = args->words + 1;
     confine(cli_has(command, args, "dumpable"));
@@ -359,8 +359,8 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "allow-unknown", .help = "unknown keys are warnings, for rolling upgrades"},
-    {.name = "quiet", .letter = 'q', .help = "do not print the addresses it listens on"},
-    {.name = "dumpable", .help = "let core dumps, debuggers and profilers see its memory"},
+    {.name = "quiet", .letter = 'q', .help = "do not print the listening addresses"},
+    {.name = "dumpable", .help = "let core dumps, debuggers and profilers read the gateway's memory"},
     {.name = NULL},
 };
 

@@ -483,12 +483,12 @@ static void definitions(struct json *json, const struct becalm_rules *defaults)
     rules_again(json);
     properties(json, &schema_endpoint, "", NULL);
     end_object(json);
-    begin_object(json, "service", "a service: where it is, which requests are its, and the rules of calls to it");
+    begin_object(json, "service", "a service: its hosts, the requests that go to it, and the rules of calls to it");
     rules_again(json);
     properties(json, &schema_service, "", NULL);
     named(json, "endpoints", "requests of this service that have rules of their own, by name", "endpoint");
     end_object(json);
-    begin_object(json, "listener", "an address that clients come in by, and what is spoken there");
+    begin_object(json, "listener", "an address that clients connect to, and its protocols");
     properties(json, &schema_listener, "", NULL);
     end_object(json);
     begin_object(json, "certificate", "a certificate and its key");

@@ -259,8 +259,8 @@ const char *demo_rehearse(struct demo *demo)
         return "A simulation is running.";
     }
     if (!demo_first_well(demo, &from)) {
-        return "A simulation begins with both lanes well, and they were not within ten minutes. Heal back and stop all "
-               "users.";
+        return "A simulation begins while both lanes are healthy, and they were not within the last ten minutes. Heal "
+               "back and stop all users.";
     }
     plan.seconds = (uint32_t)((demo->ticks - from) * LANE_TICK / BECALM_S);
     if (plan.seconds == 0) {

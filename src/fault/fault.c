@@ -28,24 +28,24 @@ static const char *const towards[] = {"hosts", "clients", NULL};
 #define ROW struct fault
 static const struct schema_key fault_table[] = {
     {"service", FIELD(TEXT, service), .sentence = "the service that it hits"},
-    {"endpoint", FIELD(TEXT, endpoint), .sentence = "this one of the service alone; default: its own rules"},
+    {"endpoint", FIELD(TEXT, endpoint), .sentence = "only calls of this endpoint; default: of the service's own rules"},
     {"for", FIELD(DURATION, length), RANGE(BECALM_MS, HOUR), .sentence = "how long it lasts"},
-    {"cap", FIELD(INTEGER, cap), RANGE(1, 1000000000), .sentence = "it is over when it has hit so many"},
+    {"cap", FIELD(INTEGER, cap), RANGE(1, 1000000000), .sentence = "the fault ends after it has hit this number of calls"},
     {"towards", FIELD(EITHER, to_clients), .words = towards, .sentence = "which side seems to fail: hosts to the gateway, or the gateway to clients"},
-    {"clients", FIELD(NETWORKS, clients), .sentence = "only calls of these are hit"},
-    {"headers", FIELD(LIST, headers), .sentence = "only calls with all of these are hit"},
-    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: their packets vanish, instead of being refused"},
-    {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "it comes for so long"},
-    {"flap.off", FIELD(DURATION, off), RANGE(BECALM_MS, HOUR), .sentence = "and goes for so long, again and again"},
+    {"clients", FIELD(NETWORKS, clients), .sentence = "only calls from these networks are hit"},
+    {"headers", FIELD(LIST, headers), .sentence = "only calls with all of these headers are hit"},
+    {"silent", FIELD(BOOLEAN, silent), .sentence = "cutCallers: packets of the callers vanish, instead of being refused"},
+    {"flap.on", FIELD(DURATION, on), RANGE(BECALM_MS, HOUR), .sentence = "how long the fault is on, again and again"},
+    {"flap.off", FIELD(DURATION, off), RANGE(BECALM_MS, HOUR), .sentence = "how long the fault is off in between"},
 };
 #undef ROW
 
 #define ROW struct order
 static const struct schema_key order_table[] = {
-    {"name", FIELD(TEXT, name), .sentence = "by which it is cleared"},
-    {"share", FIELD(PERCENT, share), RANGE(1, FAULT_ALL), .sentence = "of the attempts, or of the calls"},
-    {"reset", FIELD(PERCENT, reset), RANGE(1, FAULT_ALL), .sentence = "of the attempts, whose connection breaks"},
-    {"status", FIELD(INTEGER, status), RANGE(400, 599), .sentence = "of answers that are errors"},
+    {"name", FIELD(TEXT, name), .sentence = "the name by which it is cleared"},
+    {"share", FIELD(PERCENT, share), RANGE(1, FAULT_ALL), .sentence = "the share of the attempts, or of the calls, that is hit"},
+    {"reset", FIELD(PERCENT, reset), RANGE(1, FAULT_ALL), .sentence = "the share of the attempts whose connection breaks"},
+    {"status", FIELD(INTEGER, status), RANGE(400, 599), .sentence = "the status of answers with errors"},
 };
 #undef ROW
 /* clang-format on */
@@ -176,7 +176,8 @@ static void check(struct loader *l, const struct fault *fault, const struct yaml
     const struct yaml_node *flap = value_of(body, "flap");
     const struct yaml_node *direction = value_of(body, "towards");
     if (share != NULL && has_share(fault->word)) {
-        loader_error(l, share->line, share->column, "conflict", "%s says its share itself", fault_word(fault->word));
+        loader_error(l, share->line, share->column, "conflict", "%s has its own share; leave out share",
+                     fault_word(fault->word));
     }
     if (status != NULL && fault->act != FAULT_ACT_STATUS) {
         wrong(l, status, "conflict", "status belongs to errors, dead and badHosts");
@@ -188,13 +189,13 @@ static void check(struct loader *l, const struct fault *fault, const struct yaml
         wrong(l, flap, "missing", "flap has on and off; write flap: {on: 1s, off: 2s}");
     }
     if (fault->to_clients && (fault->hosts > 0 || fault->each > 0)) {
-        wrong(l, direction, "conflict", "a fault of single hosts is one towards hosts");
+        wrong(l, direction, "conflict", "a fault of single hosts needs towards: hosts");
     }
     if (fault->service == NULL) {
-        wrong(l, body, "missing", "which service does it hit? Write service: and its name");
+        wrong(l, body, "missing", "the fault needs a service; write service: and its name");
     }
     if (fault->length == 0) {
-        wrong(l, body, "missing", "how long does it last? Write for: 30s; there is no fault without an end");
+        wrong(l, body, "missing", "the fault needs an end; write for: 30s");
     }
 }
 

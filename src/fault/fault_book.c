@@ -155,7 +155,7 @@ const char *fault_book_add(struct fault_book *book, struct fault *fault, becalm_
 {
     uint32_t count = atomic_load_explicit(&book->count, memory_order_relaxed);
     if (count == FAULTS_IN_FORCE) {
-        return "As many faults as there may be are in force: clear one.";
+        return "The most faults that a gateway accepts are in force: clear one.";
     }
     if (fault->name[0] != '\0' && is_named(book, count, fault->name)) {
         return "A fault of that name is in force: clear it, or give this one another name.";

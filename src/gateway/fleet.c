@@ -148,7 +148,7 @@ static void desk_forgotten(void *self, uint32_t count, bool told)
     const struct fleet *fleet = self;
     struct log_pair pair[] = {{.key = "keys", .type = LOG_NUMBER, .number = count}};
     log_line(fleet->options.log, told ? BECALM_LOG_INFO : BECALM_LOG_WARN, fleet->options.loop->wall,
-             told ? "idempotency keys: the store was told again" : "idempotency keys: the store has forgotten", pair,
+             told ? "idempotency keys: reported to the store again" : "idempotency keys: the store has forgotten", pair,
              1);
 }
 

@@ -114,7 +114,7 @@ static void changed(const struct patient *patient)
         if (!all && becalm_hosts_all_fail(hosts)) {
             const struct log_pair pair = {"service", LOG_TEXT, text_of(patient->service), 0};
             log_line(health->log, BECALM_LOG_WARN, health->loop->wall,
-                     "all hosts fail their health checks: calls go to them all the same", &pair, 1);
+                     "all hosts fail their health checks: calls still go to them", &pair, 1);
         }
     }
 }

@@ -200,7 +200,7 @@ static const char *change_by_numbers(const struct becalm_record *r, const struct
         return r->attempts == 0 ? "It waited {have} ms in the gate, where it may wait {need} ms; a shorter queue."
                                 : "Another attempt needs {need} ms, and {have} ms were left before the deadline.";
     case BECALM_WHY_RATE:
-        return "The client-side rate asks for {need} ms of waiting, and {have} ms were left before the deadline.";
+        return "The client-side rate requires a wait of {need} ms, and {have} ms were left before the deadline.";
     case BECALM_WHY_SHED:
         return strcmp(figures->unit, "ms") == 0
                    ? "It waited {have} ms in the gate, where it may wait {need} ms; a shorter queue."
@@ -254,8 +254,9 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_PROBE_FAILED:
         return "A probe of the breaker is not retried; the next one comes after the open time.";
     case BECALM_WHY_DEADLINE:
-        return r->attempts == 0 ? "The deadline had passed when the call came; a longer one, or an earlier call."
-                                : "An answer before the deadline; the last attempt was still open when it passed.";
+        return r->attempts == 0
+                   ? "A longer deadline, or an earlier call: the deadline had passed when the call arrived."
+                   : "An answer before the deadline; the last attempt was still open when it passed.";
     case BECALM_WHY_SHED:
         return "A less busy CPU; see gate.cpuThreshold.";
     case BECALM_WHY_ATTEMPTS_SPENT:
@@ -267,9 +268,10 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_RATE:
         return "A client-side rate that lets a hedge through at once.";
     case BECALM_WHY_THROTTLED:
-        return "Accepted calls; they lower the share that is rejected here.";
+        return "Successful calls; they lower the share of calls that is rejected here.";
     case BECALM_WHY_NOT_IDEMPOTENT:
-        return "An Idempotency-Key on the request, or idempotent: true on the endpoint if twice is safe.";
+        return "An Idempotency-Key on the request, or idempotent: true on the endpoint if it is safe to execute the "
+               "request twice.";
     case BECALM_WHY_NOT_REPLAYABLE:
         return "A body within replay.perRequest, and room in replay.total.";
     case BECALM_WHY_NOT_LISTED:
@@ -283,7 +285,8 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_CANCELLED:
         return "A caller that waits longer, or a faster answer.";
     case BECALM_WHY_NO_HOST:
-        return "A host that accepts connections; a retry of a layer above, or one call too many, does not wait for it.";
+        return "A host that accepts connections. A retry from a layer above does not wait for one, nor does a call "
+               "when too many wait.";
     case BECALM_WHY_NO_CONNECTION:
         return "A larger pool.maxPerHost, or calls that end sooner.";
     case BECALM_WHY_RETRIES_OFF:

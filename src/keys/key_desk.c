@@ -313,7 +313,7 @@ static void look_done(struct redis_command *command, const struct reply *reply)
             redis_lose(desk->redis, redis_refusal(reply));
         }
     } else if (!reply_says(item, "held")) {
-        order_over(order, reply_says(item, "none") ? "there is no such key" : "it is in flight or has its answer");
+        order_over(order, reply_says(item, "none") ? "there is no such key" : "the key is in flight or has its answer");
     } else if (item[1].length < hex || !key_hex_read(order->guard, item[1].text + item[1].length - hex, hex) ||
                !order_send(order, "free", true, free_done)) {
         order_over(order, "the store was lost");

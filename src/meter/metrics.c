@@ -77,16 +77,16 @@ static const char *fallback_word(uint32_t by)
 static const struct labelled_family labelled_families[] = {
     {"http_client_retry_attempts_total", "Retries sent, by their number; 9 is the ninth and all after it.", "attempt",
      offsetof(struct meter, retries), METER_ATTEMPTS, 1, attempt_word},
-    {"http_client_requests_total", "Attempts that ended on the wire, first ones and retries alike.", "status",
-     offsetof(struct meter, attempts), METER_STATUS_COUNT, 7, status_word},
+    {"http_client_requests_total", "Attempts that were sent and have ended: first attempts, retries and hedges.",
+     "status", offsetof(struct meter, attempts), METER_STATUS_COUNT, 7, status_word},
     {"becalm_retry_overflow_total", "Retries that were due and were not made, by reason.", "reason",
      offsetof(struct meter, overflow), BECALM_REASON_COUNT,
      1u << BECALM_WHY_BUDGET_EMPTY | 1u << BECALM_WHY_BREAKER_OPEN, reason_word},
-    {"becalm_shed_total", "Calls that were refused before anything was sent, by reason.", "reason",
+    {"becalm_shed_total", "Calls that were refused before an attempt, by reason.", "reason",
      offsetof(struct meter, shed), BECALM_REASON_COUNT, 1u << BECALM_WHY_SHED, reason_word},
     {"becalm_shadow_total", "In mode shadow: decisions that the policy would have made instead, by reason.", "reason",
      offsetof(struct meter, would), BECALM_REASON_COUNT, 0, reason_word},
-    {"becalm_hedges_total", "Hedges: sent, and how they ended.", "result", offsetof(struct meter, hedges),
+    {"becalm_hedges_total", "Hedges that were sent, and their results.", "result", offsetof(struct meter, hedges),
      METER_HEDGE_COUNT, 7, hedge_word},
     {"becalm_fallbacks_total", "Calls that a fallback answered, by its kind.", "by", offsetof(struct meter, fallbacks),
      METER_FALLBACK_COUNT, 0, fallback_word},
@@ -172,7 +172,7 @@ static void write_arrivals(struct metrics_text *w, const struct metrics *m)
 
 static void write_calls(struct metrics_text *w, const struct metrics *m)
 {
-    metrics_family(w, "becalm_calls_total", "counter", "Calls by how they ended, and why.");
+    metrics_family(w, "becalm_calls_total", "counter", "Calls that ended, by result and reason.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         for (uint32_t result = 0; result < METER_RESULT_COUNT; result++) {
             for (uint32_t reason = 0; reason < BECALM_REASON_COUNT; reason++) {
@@ -267,7 +267,7 @@ static void write_codes(struct metrics_text *w, const struct metrics_target *t)
 
 static void write_answers(struct metrics_text *w, const struct metrics *m)
 {
-    metrics_family(w, "http_server_requests_total", "counter", "Requests by the status that they were answered with.");
+    metrics_family(w, "http_server_requests_total", "counter", "Answered requests, by status.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         write_codes(w, &m->target[i]);
     }
@@ -450,7 +450,8 @@ static void write_breakers(struct metrics_text *w, const struct metrics *m)
             metrics_number(w, breaker_number(breaker_state(&m->target[i])));
         }
     }
-    metrics_family(w, "becalm_breaker_state", "gauge", "1 for the state that the circuit breaker is in, else 0.");
+    metrics_family(w, "becalm_breaker_state", "gauge",
+                   "1 for the present state of the circuit breaker, 0 for the other states.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         for (uint32_t state = 0; state < METER_STATES && has_breaker_first(m, i); state++) {
             target_sample(w, &m->target[i], "");
@@ -524,11 +525,12 @@ static void lease_figure(struct metrics_text *w, const struct metrics_target *t,
 static void write_leases(struct metrics_text *w, const struct metrics *m)
 {
     static const char *const family[][3] = {
-        {"becalm_shared_degraded", "gauge", "1 while the instance lives on its own share of a shared budget."},
+        {"becalm_shared_degraded", "gauge",
+         "1 while the instance has no lease of a shared budget and uses its own share."},
         {"becalm_shared_left", "gauge", "Retries of a shared budget that this instance may make now."},
         {"becalm_shared_live", "gauge",
-         "Instances that share the budget, as the store last said; 0: it never answered."},
-        {"becalm_shared_told_total", "counter", "First attempts that the store of a shared budget was told of."},
+         "Instances that share the budget, by the store's last answer; 0: the store never answered."},
+        {"becalm_shared_told_total", "counter", "First attempts that were reported to the store of a shared budget."},
         {"becalm_shared_granted_total", "counter", "Retries of a shared budget that the store has granted."},
         {"becalm_shared_spent_total", "counter", "Granted retries that were made, or lost with a lease."},
         {"becalm_shared_returned_total", "counter", "Granted retries that were returned to the store unspent."},
@@ -547,7 +549,8 @@ static void write_leases(struct metrics_text *w, const struct metrics *m)
 /* The second level, where endpoints pay to their service too. */
 static void write_service_budgets(struct metrics_text *w, const struct metrics *m)
 {
-    metrics_family(w, "becalm_service_budget_left", "gauge", "The same of the service's budget, where it is a second.");
+    metrics_family(w, "becalm_service_budget_left", "gauge",
+                   "Retries that the service's budget can pay for now, where endpoints pay to both budgets.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         const struct metrics_target *t = &m->target[i];
         if (has_part_first(m, i, PART_SERVICE_BUDGET)) {
@@ -589,9 +592,8 @@ static void write_limits(struct metrics_text *w, const struct metrics *m)
 
 static void write_timeouts(struct metrics_text *w, const struct metrics *m)
 {
-    metrics_family(
-        w, "becalm_attempt_timeout_seconds", "gauge",
-        "After how long an attempt is given up; where the policy does not say, after how long it is overdue.");
+    metrics_family(w, "becalm_attempt_timeout_seconds", "gauge",
+                   "The timeout of an attempt; where the policy has none, the time after which an attempt is overdue.");
     for (uint32_t i = 0; i < m->target_count; i++) {
         const struct metrics_target *t = &m->target[i];
         target_sample(w, t, "");
@@ -680,7 +682,7 @@ void metrics_write(struct buffer *out, const struct metrics *m)
     write_plain(&w, m, "becalm_probes_total", "counter", "Connections that were refused while calls waited.",
                 offsetof(struct meter, probes));
     write_plain(&w, m, "becalm_redone_total", "counter",
-                "Attempts sent again on a fresh connection, because a pooled one had been closed.",
+                "Attempts sent again on a new connection, because the host had closed the pooled one.",
                 offsetof(struct meter, redone));
     write_in_flight(&w, m);
     write_plain(&w, m, "becalm_active_requests", "gauge", "Calls in progress.", offsetof(struct meter, active));

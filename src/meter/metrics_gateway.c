@@ -69,7 +69,7 @@ static void write_h2_ends(struct metrics_text *w, const struct metrics_gateway *
 static void write_h2(struct metrics_text *w, const struct metrics_gateway *g)
 {
     metrics_family(w, "becalm_h2_goaway_total", "counter",
-                   "Connections of clients that speak HTTP/2 and were told to go, by why.");
+                   "HTTP/2 connections of clients that the gateway closed with GOAWAY, by reason.");
     write_h2_ends(w, g, g->h2_ended);
     metrics_family(w, "becalm_h2_hosts_ended_total", "counter",
                    "HTTP/2 connections to hosts that were ended because of the host's frames, by reason.");
@@ -92,8 +92,9 @@ static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g
         [METRICS_TUNNELS_REFUSED] = {"maxTunnels", "refused"},
         [METRICS_HOST_TUNNELS_REFUSED] = {"maxTunnelsPerHost", "refused"},
     };
-    metrics_family(w, "becalm_bounds_reached_total", "counter",
-                   "How often a bound of the gateway refused something new, or ended something for it.");
+    metrics_family(
+        w, "becalm_bounds_reached_total", "counter",
+        "How often a bound of the gateway refused a new connection, request or tunnel, or ended an old one.");
     for (size_t i = 0; i < METRICS_BOUNDS; i++) {
         metrics_sample(w, "");
         metrics_label(w, "bound", words[i].bound);
@@ -104,7 +105,7 @@ static void write_bounds(struct metrics_text *w, const struct metrics_gateway *g
 
 static void write_tls(struct metrics_text *w, const struct metrics_gateway *g)
 {
-    metrics_family(w, "becalm_tls_handshakes_total", "counter", "Handshakes of TLS, by how they ended.");
+    metrics_family(w, "becalm_tls_handshakes_total", "counter", "TLS handshakes, by result.");
     for (uint32_t i = 0; i < g->handshakes_count; i++) {
         metrics_sample(w, "");
         metrics_label(w, "side", g->handshakes[i].side);
@@ -128,9 +129,8 @@ static void write_spans(struct metrics_text *w, const struct metrics_spans *span
         const char *reason;
         uint64_t count;
     } dropped[] = {{"no_room", spans->no_room}, {"failed", spans->failed}, {"refused", spans->refused}};
-    metrics_single(w, "becalm_spans_exported_total", "counter", "Spans of traces that the collector took.",
-                   spans->exported);
-    metrics_family(w, "becalm_spans_dropped_total", "counter", "Spans of traces that were not exported, by why.");
+    metrics_single(w, "becalm_spans_exported_total", "counter", "Spans that the collector accepted.", spans->exported);
+    metrics_family(w, "becalm_spans_dropped_total", "counter", "Spans that were not exported, by reason.");
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
         metrics_sample(w, "");
         metrics_label(w, "reason", dropped[i].reason);
@@ -149,14 +149,14 @@ static void write_joins(struct metrics_text *w, const struct metrics_joins *join
                 {"strange", joins->strange},
                 {"expired", joins->expired}};
     metrics_family(w, "becalm_join_calls_total", "counter",
-                   "Calls that went out, by whether a request that came in was found for them.");
+                   "Outgoing calls of the program, by whether the sidecar found their incoming request.");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         metrics_sample(w, "");
         metrics_label(w, "result", rows[i].word);
         metrics_number(w, rows[i].count);
     }
     metrics_single(w, "becalm_join_pushed_out_total", "counter",
-                   "Requests in progress that were forgotten for others: the table was full.", joins->pushed_out);
+                   "Requests in progress that newer requests displaced from the full table.", joins->pushed_out);
 }
 
 void metrics_gateway_write(struct metrics_text *w, const struct metrics_gateway *g)

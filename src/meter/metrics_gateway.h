@@ -57,7 +57,7 @@ struct metrics_spans {
     uint64_t refused;
 };
 
-/* Calls that went out, by whether a request that came in was found for them. */
+/* Outgoing calls of the program, by whether the sidecar found their incoming request. */
 struct metrics_joins {
     uint64_t joined;
     uint64_t unknown;
@@ -72,7 +72,7 @@ struct metrics_gateway {
     uint64_t connections; /* of clients, open now */
     uint64_t accepted;    /* and ever */
     uint64_t bounds[METRICS_BOUNDS];
-    uint64_t h2_ended[METRICS_H2_WHY];      /* connections that speak HTTP/2 and were told to go, by why ... */
+    uint64_t h2_ended[METRICS_H2_WHY];      /* HTTP/2 connections that the gateway closed with GOAWAY, by reason ... */
     uint64_t h2_host_ended[METRICS_H2_WHY]; /* and connections to hosts that were ended ... */
     const char *h2_why[METRICS_H2_WHY];     /* ... which is said so; NULL: no row */
     uint64_t tunnels;                       /* open now, or being opened */

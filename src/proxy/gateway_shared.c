@@ -48,7 +48,7 @@ struct stranger_line {
 static void tell_stranger(struct worker *worker, struct strangers *strangers, const struct stranger_line *line,
                           struct becalm_text host, struct becalm_text peer)
 {
-    static const char many[] = "as many other hosts were asked for: /api/state has them, and further ones are not told";
+    static const char many[] = "/api/state lists this host and those before; no further host is logged";
     enum stranger_news news = strangers_note(strangers, host);
     if (news == STRANGER_KNOWN) {
         return;

@@ -39,9 +39,9 @@ static void tell_bad(const struct greeting *greeting)
 {
     char text[ADDRESS_TEXT_MAX];
     struct becalm_text peer = {text, address_write_ip(&greeting->peer, text, sizeof text)};
-    gateway_tell_once(
-        greeting->worker, GATEWAY_NO_PROXY_HEADER, "a client does not begin with the PROXY protocol, and is closed",
-        "take proxyProtocol out of the listener, or let the load balancer that connects there send it", peer);
+    gateway_tell_once(greeting->worker, GATEWAY_NO_PROXY_HEADER,
+                      "a client does not begin with the PROXY protocol, and is closed",
+                      "remove proxyProtocol from the listener, or let the load balancer send the header", peer);
 }
 
 static void become_client(struct greeting *greeting)

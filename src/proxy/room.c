@@ -76,7 +76,7 @@ static void displace(struct crowd_member *member, enum metrics_bound bound)
     struct worker *worker = client->worker;
     gateway_count_bound(worker->gateway, bound);
     if (bound == METRICS_CONNECTIONS_DISPLACED) {
-        tell(worker, "all connections are taken: idle ones are closed for new ones", places_of);
+        tell(worker, "all connections are taken: idle connections are closed for new ones", places_of);
     }
     client_displace(client, "connections", "another client needs the connection");
 }
@@ -126,7 +126,7 @@ static void settle(struct client *client)
     if (place_make(client)) {
         client_admit(client);
     } else {
-        tell(client->worker, "all connections are taken, and none is idle: new ones get 503", places_of);
+        tell(client->worker, "all connections are taken, and none is idle: new connections get 503", places_of);
         turn_away(client, METRICS_CONNECTIONS_REFUSED, "connections", "too many connections");
     }
 }

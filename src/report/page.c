@@ -194,13 +194,14 @@ static void put_figures(FILE *out, const struct page *page)
 {
     const char *focus = page->plan->services[figures_focus(page->plan)].name;
     fputs("<section class=\"wide\">\n<h2>In figures</h2>\n<p>", out);
-    fputs(figures_has_load(page->plan) ? "Load is what reached " : "Attempts are those at ", out);
+    fputs(figures_has_load(page->plan) ? "Load is the number of attempts that reached " : "Attempts are those at ",
+          out);
     svg_escape(out, focus);
-    fputs(figures_has_load(page->plan) ? ", against one attempt for each call. " : ". ", out);
+    fputs(figures_has_load(page->plan) ? ", divided by the number of calls. " : ". ", out);
     fputs(figures_has_connections(page->plan)
-              ? "Success is the share of the clients' connections that are there."
-              : "Success is that of the clients' calls, by when they began. Latency is that of calls "
-                "that succeeded.",
+              ? "Success is the share of the clients' connections that are open."
+              : "Success is the share of the clients' calls that succeeded, by the time of their start. "
+                "Latency is that of successful calls.",
           out);
     fputs("</p>\n<table>\n", out);
     put_figures_head(out, page);

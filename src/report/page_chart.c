@@ -42,12 +42,10 @@ static const struct about {
     [PAGE_LOAD] = {"Load", "Attempts that arrive, relative to the offered load: 1x is one attempt for each call.", "",
                    "", PLOT_FACTOR, false},
     [PAGE_ATTEMPTS] = {"Attempts", "Attempts that arrive in each second.", "", "", PLOT_COUNT, false},
-    [PAGE_QUEUE] = {"Queue", "Requests that wait: in the service's own queue, and in the gate if one stands in front.",
-                    "Nothing waited at the end of any second.", "", PLOT_COUNT, false},
-    [PAGE_BUDGET] = {"Retry budget",
-                     "How full the callers' budgets are, in the mean. From an empty one no retry is "
-                     "paid.",
-                     "All were full all the time.", "Without a budget: ", PLOT_SHARE, false},
+    [PAGE_QUEUE] = {"Queue", "Requests that wait in the service's own queue, and in its gate if there is one.",
+                    "No request waited at the end of any second.", "", PLOT_COUNT, false},
+    [PAGE_BUDGET] = {"Retry budget", "How full the callers' budgets are, as a mean. An empty budget pays for no retry.",
+                     "All budgets were full all the time.", "Without a budget: ", PLOT_SHARE, false},
     [PAGE_BREAKER] = {"Breaker",
                       "The share of the callers whose breaker is open or half-open, and so holds calls "
                       "back.",
@@ -263,7 +261,7 @@ static void section_open(FILE *out, const struct page_panels *panels, enum page_
         svg_escape(out, panels->plan->services[panels->panel[0].service].name);
     }
     bool connected = chart == PAGE_SUCCESS && figures_has_connections(panels->plan);
-    fprintf(out, "</h2>\n<p>%s", connected ? "The share of the clients' connections that are there." : about->sentence);
+    fprintf(out, "</h2>\n<p>%s", connected ? "The share of the clients' connections that are open." : about->sentence);
 }
 
 /* Panels without a curve are named, not drawn. */
@@ -346,12 +344,12 @@ static void put_amplification(FILE *out, const struct page_panels *panels)
     }
     const struct plot_scale scale = plot_scale(PLOT_FACTOR, most);
     section_open(out, panels, PAGE_AMPLIFICATION);
-    fprintf(out, "How much of what is offered reaches each service%s.%s</p>\n<ul class=\"key\">",
+    fprintf(out, "Attempts that reach each service, relative to the offered load%s.%s</p>\n<ul class=\"key\">",
             plan->fault_count > 0 ? ", because of calls begun in the fault" : "",
             scale.doublings ? " Bars grow by doublings, from a quarter on." : "");
     put_key(out, "bar", "mean, and its figure");
     put_key(out, "peak", "worst second of the run");
-    put_key(out, "offered", "1x: what is offered");
+    put_key(out, "offered", "1x: the offered load");
     fputs("</ul>\n<div class=\"panels\">\n", out);
     for (uint32_t i = 0; i < count; i++) {
         put_bars(out, panels, i, &scale);

@@ -190,7 +190,8 @@ static void put_recovered(const struct page *page, uint32_t after)
     const struct report_style *style = page->style;
     const char *well = figures_has_connections(page->plan) ? "connected" : "success";
     if (after == MEASURE_TOO_SHORT) {
-        fputs("Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n", page->out);
+        fputs("Recovered? Calls succeed at the end, but the run ends less than ten seconds after the recovery.\n",
+              page->out);
     } else if (after == MEASURE_NEVER) {
         fprintf(page->out, "%sNot recovered%s within this run: no ten seconds in a row with 99 %% %s.\n", style->red,
                 style->reset, well);
@@ -219,7 +220,7 @@ static void put_recovery(const struct page *page, const struct measure *measure)
     } else if (measure->retries_stop_after_s == 0) {
         fputs("No more retries than usual from the fault's end on.\n", page->out);
     } else {
-        fprintf(page->out, "No more retries than usual from %" PRIu32 " s after it on.\n",
+        fprintf(page->out, "No more retries than usual from %" PRIu32 " s after the fault's end on.\n",
                 measure->retries_stop_after_s);
     }
 }
@@ -387,8 +388,8 @@ static void put_timeouts(const struct page *page, const char *policy, const stru
 static void put_mean_note(const struct page *page, bool above)
 {
     if (above) {
-        fputs("A mean above the worst: it is per call begun in the fault, whenever the attempts come;\n"
-              "the worst is of what arrives in that time, against what is offered all the time.\n",
+        fputs("The mean is above the worst: the mean counts all attempts of calls that began in the fault,\n"
+              "whenever they arrive; the worst counts attempts that arrive in that time.\n",
               page->out);
     }
 }
@@ -453,7 +454,8 @@ static void put_clients(const struct page *page, const struct report_run *run)
     }
     if (run->measure->fairness_ppm != MEASURE_NO_SHARE) {
         chart_share(run->measure->fairness_ppm, text, sizeof text);
-        fprintf(page->out, "Fairness %s: so much of the success is where a fair division puts it.\n", text);
+        fprintf(page->out, "Fairness %s: the share of successes that a fair division gives to the same client.\n",
+                text);
     }
 }
 

@@ -111,7 +111,7 @@ static void put_amount(const struct verdict *v, const struct report_run *run)
     char text[CHART_FIGURE_MAX];
     if (figures_has_load(v->plan)) {
         chart_factor(reach_of(v, run), text, sizeof text);
-        fprintf(v->out, "%s of what is offered", text);
+        fprintf(v->out, "%s the offered load", text);
     } else {
         chart_count(reach_of(v, run), text, sizeof text);
         fprintf(v->out, "%s attempts", text);
@@ -168,7 +168,7 @@ static void put_success(const struct verdict *v)
         return;
     }
     chart_share(success_of(v, best), text, sizeof text);
-    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are there" : "%s of the calls succeed",
+    fprintf(v->out, figures_has_connections(v->plan) ? "%s of the connections are open" : "%s of the calls succeed",
             text);
     if (differs) {
         fputs(" at best, with ", v->out);
@@ -197,12 +197,12 @@ static void put_effects(const struct verdict *v)
         most = repeated_of(v, run) > repeated_of(v, most) ? run : most;
     }
     chart_count(repeated_of(v, most), text, sizeof text);
-    fprintf(v->out, " What must be done once was done more often for %s operations", text);
+    fprintf(v->out, " %s operations that must be executed once were executed more often", text);
     if (repeated_of(v, most) > repeated_of(v, least)) {
         chart_count(repeated_of(v, least), text, sizeof text);
         fputs(" with ", v->out);
         svg_escape(v->out, most->policy);
-        fprintf(v->out, ", for %s with ", text);
+        fprintf(v->out, ", and %s with ", text);
         svg_escape(v->out, least->policy);
     }
     fputs(".", v->out);

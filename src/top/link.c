@@ -296,7 +296,7 @@ static void explain_status(struct link *link, long status)
         fail(link, has_token ? "401: the gateway does not know the token of --token-file"
                              : "401: the gateway asks for a token; give --token-file");
     } else if (status == 403) {
-        fail(link, "403: the gateway wants to be asked by its address, not by a name");
+        fail(link, "403: ask the gateway by its address, not by a name");
     } else {
         char text[80];
         snprintf(text, sizeof text, "HTTP %ld: is this the admin address of a gateway?", status);

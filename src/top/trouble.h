@@ -9,20 +9,20 @@
 
 enum trouble_weight { TROUBLE_FINE, TROUBLE_WARNING, TROUBLE_CRITICAL };
 
-#define TROUBLES(X)                                                                                          \
-    X(FORCED_OPEN, CRITICAL, "forced open", "an operator has ordered a breaker to refuse everything")        \
-    X(BREAKER_OPEN, CRITICAL, "breaker open", "a breaker refuses calls until its next probes succeed")       \
-    X(NO_HOST, CRITICAL, "no usable host", "every host is ejected, unhealthy, unresolved or asks for quiet") \
-    X(STORM, CRITICAL, "retry storm", "more than half of the attempts are retries")                          \
-    X(FAILING, CRITICAL, "failing", "more than 5 % of the calls fail")                                       \
-    X(REFUSING, CRITICAL, "refusing", "more than 5 % of the calls are refused, nothing is sent")             \
-    X(HALF_OPEN, WARNING, "half open", "a breaker lets a few probes through")                                \
-    X(BUDGET_EMPTY, WARNING, "budget empty", "more than half of the retries due could not be paid for")      \
-    X(MANY_RETRIES, WARNING, "many retries", "more than 30 % of the attempts are retries")                   \
-    X(OVERLOADED, WARNING, "overloaded", "more calls wait in the gate than the service serves")              \
-    X(HOSTS_BAD, WARNING, "hosts failing", "so many hosts fail that calls go to them all the same")          \
-    X(EJECTED, WARNING, "host ejected", "a host gets no calls because it fails or is slow")                  \
-    X(UNHEALTHY, WARNING, "host unhealthy", "a host gets no calls because it fails its health checks")       \
+#define TROUBLES(X)                                                                                            \
+    X(FORCED_OPEN, CRITICAL, "forced open", "an operator has forced a breaker open: it refuses all calls")     \
+    X(BREAKER_OPEN, CRITICAL, "breaker open", "a breaker refuses calls until its next probes succeed")         \
+    X(NO_HOST, CRITICAL, "no usable host", "every host is ejected, unhealthy, unresolved or sent Retry-After") \
+    X(STORM, CRITICAL, "retry storm", "more than half of the attempts are retries")                            \
+    X(FAILING, CRITICAL, "failing", "more than 5 % of the calls fail")                                         \
+    X(REFUSING, CRITICAL, "refusing", "more than 5 % of the calls are refused before an attempt")              \
+    X(HALF_OPEN, WARNING, "half open", "a breaker lets a few probes through")                                  \
+    X(BUDGET_EMPTY, WARNING, "budget empty", "more than half of the retries due could not be paid for")        \
+    X(MANY_RETRIES, WARNING, "many retries", "more than 30 % of the attempts are retries")                     \
+    X(OVERLOADED, WARNING, "overloaded", "more calls wait in the gate than the service serves")                \
+    X(HOSTS_BAD, WARNING, "hosts failing", "too many hosts fail, so calls still go to failing ones")           \
+    X(EJECTED, WARNING, "host ejected", "a host gets no calls because it fails or is slow")                    \
+    X(UNHEALTHY, WARNING, "host unhealthy", "a host gets no calls because it fails its health checks")         \
     X(SAVED, FINE, "saved by retries", "more than 5 % of the calls fail at first and succeed after retries")
 
 #define TROUBLE_ENUM(name, weight, word, sentence) TROUBLE_##name,

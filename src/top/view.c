@@ -187,7 +187,7 @@ static void draw_status(const struct view *view, struct screen *s)
         screen_put(s, SCREEN_WARN, "  ! %s/s for no service", screen_rate(table_unrouted(&view->table), text));
     }
     if (state != NULL && state->draining) {
-        screen_put(s, SCREEN_WARN, "  ! draining: told to end");
+        screen_put(s, SCREEN_WARN, "  ! draining: shuts down");
     }
     if (state != NULL && state->faults > 0) {
         screen_put(s, SCREEN_WARN, "  ! %u fault%s on order", (unsigned)state->faults, state->faults == 1 ? "" : "s");
@@ -292,11 +292,11 @@ static void draw_help(struct screen *s)
     static const char *const lines[] = {
         "  up, down, j, k    choose a service, or scroll; PgUp, PgDn by ten; g, G to the ends",
         "  enter, right      details: endpoints, hosts, recent decisions",
-        "  q, esc, left      back; q in the list ends it",
-        "  /                 only services whose name has this in it; esc drops it",
+        "  q, esc, left      back; q in the list ends becalm top",
+        "  /                 only services with this text in their name; esc clears it",
         "  p or space, r     pause and go on; ask now, also while the gateway is away",
         "",
-        "  Rates are means of the last 10 s. 1ST: calls that succeed at once. OK: and",
+        "  Rates are means of the last 10 s. 1ST: calls that succeed at once. OK: also",
         "  after retries. AMPL: attempts per call. Services are sorted by trouble:",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -177,12 +177,12 @@ static void draw_hosts(struct screen *s, const struct state_service *service)
     screen_put(s, usable == 0 ? SCREEN_BAD : SCREEN_PLAIN, "%s%u of %u usable", usable == 0 ? "!! " : "", usable,
                service->host_count);
     if (unhealthy > 0 && unhealthy == service->host_count) {
-        screen_put(s, SCREEN_WARN, ", ! all fail their health checks, used all the same");
+        screen_put(s, SCREEN_WARN, ", ! all fail their health checks, still used");
     } else if (unhealthy > 0) {
         screen_put(s, SCREEN_WARN, ", ! %u unhealthy", unhealthy);
     }
     if (ejected > 0 && service->ejections_ignored) {
-        screen_put(s, SCREEN_WARN, ", ! %u of them fail, used all the same:", ejected);
+        screen_put(s, SCREEN_WARN, ", ! %u of them fail, still used:", ejected);
     } else if (ejected > 0) {
         screen_put(s, SCREEN_WARN, ", ! %u ejected:", ejected);
     }

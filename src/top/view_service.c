@@ -135,7 +135,7 @@ static void draw_endpoints(const struct view *view, struct screen *s, const stru
 
 static const struct column host_columns[] = {{"HOST", 28}, {"ADDRESS", 22}, {"IN FLIGHT", -9}, {"STATE", 5}};
 
-/* A host that fails is said to, whether it is ejected or used all the same because too many would have to go. */
+/* A host that fails is shown as failing, whether it is ejected or still used because too many hosts fail. */
 static void draw_host_state(struct screen *s, const struct state_host *host, bool ejections_ignored)
 {
     char text[SCREEN_FIGURE_MAX];
@@ -144,14 +144,14 @@ static void draw_host_state(struct screen *s, const struct state_host *host, boo
         screen_put(s, SCREEN_BAD, "!! failing: %s of ", screen_share(host->failed * 1000000 / host->attempts, text));
         screen_put(s, SCREEN_BAD, "%s", screen_count(host->attempts, text));
     } else if (host->unhealthy) {
-        screen_put(s, SCREEN_WARN, "! fails its health checks%s", host->usable ? ", used all the same" : "");
+        screen_put(s, SCREEN_WARN, "! fails its health checks%s", host->usable ? ", still used" : "");
     } else if (host->ejected) {
         screen_put(s, SCREEN_WARN, "! ejected for %s", screen_time(host->ejected_for, text));
         screen_put(s, SCREEN_PLAIN, ", times %s", screen_count(host->times_ejected, text));
     } else if (host->address[0] == '\0') {
         screen_put(s, SCREEN_WARN, "! not resolved");
     } else if (host->quiet > 0) {
-        screen_put(s, SCREEN_WARN, "! asks for quiet, %s", screen_time(host->quiet, text));
+        screen_put(s, SCREEN_WARN, "! Retry-After, %s left", screen_time(host->quiet, text));
     } else {
         screen_put(s, host->usable ? SCREEN_GOOD : SCREEN_WARN, host->usable ? "usable" : "! not usable");
     }
@@ -206,7 +206,7 @@ static void draw_decision(struct screen *s, const struct state_decision *decisio
 static void draw_decisions(const struct view *view, struct screen *s)
 {
     screen_line(s);
-    screen_put(s, SCREEN_STRONG, "RECENT DECISIONS, and what would have to change for the other one");
+    screen_put(s, SCREEN_STRONG, "RECENT DECISIONS, and the change that would decide otherwise");
     screen_line(s);
     if (strcmp(view->decisions_of, view->chosen) != 0) {
         screen_put(s, SCREEN_PLAIN, "asking the gateway...");

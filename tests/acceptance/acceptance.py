@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What the default policy must do, row by row: a scenario, a policy, and the range in which the mean of ten seeds lies.
+"""The requirements of the default policy, row by row: a scenario, a policy, and the range in which the mean of ten
+seeds lies.
 
-A row is a command that anybody can type; `acceptance.py --list` prints them all. As a program it runs every row and
-prints a table; tests/cli/test_sim_acceptance.py runs the quick ones. docs/acceptance.md says where they come from.
+A row is a command that a user can type; `acceptance.py --list` prints all of them. As a program it runs every row and
+prints a table; tests/cli/test_sim_acceptance.py runs the quick ones. docs/acceptance.md names their sources.
 """
 
 import argparse
@@ -36,13 +37,13 @@ def arguments(row, seeds=SEEDS):
 
 
 def typed(row):
-    """The same for a reader: relative to the project, and without what only programs want."""
+    """The same command for a reader: relative to the project, and without options that only programs need."""
     words = [word.removeprefix(f"{ROOT}/") for word in arguments(row)[:-2]]
     return "becalm " + shlex.join(words)
 
 
 def shown(program, row, seeds):
-    """What the command prints for each seed."""
+    """The output of the command for each seed."""
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
     done = subprocess.run([program, *arguments(row, seeds)], stdout=subprocess.PIPE, check=True, env=environment)
     runs = json.loads(done.stdout)
@@ -50,12 +51,12 @@ def shown(program, row, seeds):
 
 
 def bare(row):
-    """The same world with no policy and without the gates: what a row with `gates` is compared with."""
+    """The same world without a policy and without the gates, for the comparison of a row with `gates`."""
     return dataclasses.replace(row, policy="none", sets={f"services.{name}.gate": "false" for name in row.gates})
 
 
 def run(program, row, seeds=SEEDS):
-    """The mean of each figure over so many seeds, and its standard deviation: {name: (mean, deviation)}."""
+    """The mean of each figure over some seeds, and its standard deviation: {name: (mean, deviation)}."""
     runs = shown(program, row, seeds)
     others = shown(program, bare(row), seeds) if row.gates is not None else None
     result = {}
@@ -95,7 +96,7 @@ def report(row, result, seconds):
 
 
 def page_lines(rows):
-    """The table of docs/acceptance.md: what worlds are wanted to reach, and whether they do."""
+    """The table of docs/acceptance.md: the goals of worlds, and whether they are reached."""
     for row in rows:
         for check in row.checks:
             is_floor = check.high == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures of one run, from what `becalm sim --json --series` prints."""
+"""Figures of one run, from the output of `becalm sim --json --series`."""
 
 import math
 
@@ -15,7 +15,7 @@ def load(run):
 
 
 def peak(run):
-    """The worst five seconds against what is offered."""
+    """The load of the worst five seconds, relative to the offered load."""
     return run["services"][focus(run)]["amplification"]["peak_5s"]
 
 
@@ -61,7 +61,7 @@ def lost(run):
 
 
 def success_in(start, end):
-    """Of the calls begun in these seconds. At a run's very end nobody earns budget any more."""
+    """The success of calls that began in these seconds. At the very end of a run no caller earns budget any more."""
 
     def success_of_window(run):
         clients = run["series"]["clients"]

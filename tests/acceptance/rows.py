@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rows. A name is that of docs/acceptance.md, which says what each one is about and where its figures come from."""
+"""The rows. Names are those of docs/acceptance.md, which explains each row and names the sources of its figures."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ class Check:
     low: float
     high: float
     note: str = ""  # of docs/decisions: why the range is not the one of the study
-    wanted: float = None  # the bound that is not reached yet; until then the range is what is reached
+    wanted: float = None  # the bound that is not reached yet; until then the range is the present result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ def worst(value, low=None, high=None, note=""):
 
 
 def least(name, function, wanted, today=None):
-    """A share of calls that must be reached; `today` says that it is not, and what has been."""
+    """A share of calls that must be reached; `today` is the present share, if the goal is not reached yet."""
     return Check(name, function, wanted if today is None else today, 1, wanted=None if today is None else wanted)
 
 
@@ -246,7 +246,8 @@ HOSTS = [
     ),
 ]
 
-# What the study of chains was made with: neither waits nor breakers, which would only hide what marks and budgets do.
+# The settings of the study of chains: neither waits nor breakers, which would only hide the effect of marks and
+# budgets.
 MARKS_AND_BUDGET = {"defaults.initialDelay": "0ms", "defaults.breaker.enabled": "false"}
 
 CHAIN = [

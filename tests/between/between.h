@@ -3,8 +3,8 @@
 #define BECALM_TESTS_BETWEEN_H
 
 /* Included before everything else into a second build of the engine: each of its atomic operations first calls
- * between_point(). A test lets "another thread" act there, once, in every place in turn: whatever it does between two
- * steps of a function is seen, without threads, without chance, the same each time. */
+ * between_point(). A test lets "another thread" act there, once, in every place in turn: so every effect of an action
+ * between two steps of a function is seen, without threads and without chance. */
 
 #include <stdatomic.h>
 

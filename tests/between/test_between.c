@@ -3,9 +3,9 @@
 
 #include "unit/breaker_lab.h"
 
-/* Whoever decides from two reads of what threads share may be wrong about both: another thread acts in between. Here it
- * does, in every place: a scene is played once for each step of the first thread (between.h), and what the other does
- * happens right before that step. What must hold afterwards holds whatever the place. */
+/* A decision from two reads of shared memory may be wrong about both: another thread may act in between. Here it does,
+ * in every place: a scene is played once for each step of the first thread (between.h), and the other thread acts right
+ * before that step. The rules must hold afterwards, for every place. */
 
 #define NOW     (100 * BECALM_S)
 #define WORKERS 3
@@ -33,7 +33,7 @@ struct play {
     void (*check)(void *scene);
 };
 
-/* The last time, the other acts after the first. */
+/* The last time, the other thread acts after the first. */
 static void play_everywhere(const struct play *play)
 {
     bool within = true;
@@ -119,7 +119,7 @@ static bool flies(const struct gateway *g, uint32_t number)
     return g->member[number].call.phase == BECALM_PHASE_FLYING;
 }
 
-/* Those that were woken look, until nobody wakes anybody any more. */
+/* Workers that were woken look at their queue, until no worker wakes another one any more. */
 static void settle(struct gateway *g)
 {
     for (int i = 0; i < 100 && g->woken != 0; i++) {
@@ -174,7 +174,7 @@ static void slot_comes_free_and_another_asks(void *scene)
     begin(scene, SECOND);
 }
 
-/* Who is refused, or waits, does so because another one has the slot. */
+/* A call is refused, or waits, only because another call has the slot. */
 static void slot_is_used(void *scene)
 {
     struct gateway *g = scene;
@@ -340,7 +340,7 @@ static void test_between__two_calls_find_the_open_time_over(void **unused)
     play_everywhere(&(struct play){&t, door_ready, first_asks, second_asks, both_are_admitted});
 }
 
-/* The same as calls have it, who ask a first time before they wait for a slot. */
+/* The same for calls, which ask once before they wait for a slot. */
 static void gateway_door_ready(void *scene)
 {
     struct gateway *g = scene;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the browser tests share: hosts that misbehave when told to and count what they get, a real gateway in front of them,
-// callers, and a real browser that looks at it. Everything is on loopback and ends with the test; every wait has a bound,
-// and so has the whole file.
+// The common part of the browser tests: hosts that misbehave on order and count their requests, a real gateway in front
+// of them, callers, and a real browser. Everything is on loopback and ends with the test; every wait has a bound, and
+// so has the whole file.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -22,14 +22,14 @@ const WHOLE = 800; // seconds, for all tests of a file: a guard, idle it takes a
 
 export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** The promise, or a failure that says what did not come. */
+/** The promise, or a failure that names the missing event. */
 export async function within(what, seconds, promise) {
   let timer;
   const late = new Promise((_, failed) => (timer = setTimeout(() => failed(new Error(`${what}: not within ${seconds} s`)), seconds * 1000)));
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Waits, generously, until `claim` holds; says what was missing if it never does. */
+/** Waits, generously, until `claim` holds; else the failure says what was missing. */
 export async function until(what, claim, seconds = PATIENCE) {
   const end = Date.now() + seconds * 1000;
   let last;
@@ -67,7 +67,7 @@ export class Host {
   }
 }
 
-/** The program under test, as a process. What it wrote to stderr is its `log`, to stdout `out`. */
+/** The program under test, as a process. `log` is its stderr, `out` its stdout. */
 export class Program {
   static running = new Set();
 
@@ -100,7 +100,7 @@ setTimeout(() => {
   process.exit(1);
 }, WHOLE * 1000).unref();
 
-/** A gateway of its own process, with this policy; `tls`: a certificate for so many days, HTTP/2 and HTTP/1 behind it. */
+/** A gateway of its own process, with this policy; `tls`: the days of its certificate; it speaks HTTP/2 and HTTP/1 then. */
 export class Gateway {
   static async open(policy, { tls = null } = {}) {
     const gateway = new Gateway();
@@ -126,7 +126,7 @@ export class Gateway {
     execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", this.key, "-out", this.cert, "-days", String(days), "-subj", "/CN=localhost"], { stdio: "ignore" });
   }
 
-  /** False: it ended at once, since somebody else has one of its ports. */
+  /** False: it ended at once, because another process has one of its ports. */
   async start() {
     const address = `127.0.0.1:${this.listen}`;
     const listen = this.cert ? `[{address: "${address}", tls: {certificates: [{cert: ${this.cert}, key: ${this.key}}]}, protocols: [h2, h1]}]` : address;
@@ -224,7 +224,7 @@ export async function accessible(page, what) {
   assert.equal(found.length, 0, `${what}: ${said.join("\n")}`);
 }
 
-/** What was written into the page is drawn. */
+/** Waits until the browser has drawn the changes of the page. */
 export async function drawn(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }

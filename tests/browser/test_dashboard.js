@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The dashboard of a real gateway in a real browser: what it shows is compared with what the API says and with what hosts
-// counted; what it can be told to do is done with it.
+// The dashboard of a real gateway in a real browser: its figures are compared with those of the API and with the counts
+// of hosts; every button is used.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -62,7 +62,7 @@ test("what it counts is what the API says and what the hosts got", async (t) => 
   assert.ok(sum(state.retries) > 0, "the test saw retries");
 });
 
-/** So many requests by HTTP/2 over TLS, on one connection. */
+/** `count` requests by HTTP/2 over TLS, on one connection. */
 async function askH2(gateway, times) {
   const session = http2.connect(`https://127.0.0.1:${gateway.listen}`, { rejectUnauthorized: false });
   for (let i = 0; i < times; i++) {
@@ -222,7 +222,7 @@ test("a storm is told by sign, word and number", async (t) => {
   const storm = page.locator('.storm[data-storm="storm"]');
   await storm.waitFor();
   assert.match(await storm.textContent(), /▲ Retry storm/);
-  assert.match(await storm.locator('[data-sign="retryShare"]').textContent(), /75 %.*above 50 %.*it is one/);
+  assert.match(await storm.locator('[data-sign="retryShare"]').textContent(), /75 %.*above 50 %.*a sign/);
   await accessible(page, "storm");
   await picture(page, "storm", {});
 });
@@ -238,7 +238,7 @@ test("a dead service is told so in one sentence, and its outage is one row", asy
   await page.goto(`${gateway.admin}/#/service/a`);
   await live(page);
   const verdict = () => figure(page, "verdict");
-  await until("what is the matter", async () => /^a answers nothing and has answered nothing since the gateway started: both hosts fail with 503; the breaker is open since [\d:]{8}.* probes failed; .*callers\/s get 503\.$/.test(await verdict()));
+  await until("what is the matter", async () => /^a answers no call and has answered none since the gateway started: both hosts fail with 503; the breaker is open since [\d:]{8}.* probes failed; .*callers\/s get 503\.$/.test(await verdict()));
   assert.equal(await page.locator(".verdict").getAttribute("data-weight"), "critical");
   await until("one row for it", async () => /^[\d:]{8} open since then, \d+ probes failed$/.test((await page.locator(".moves li").allTextContents()).join("|")));
   const { breaker } = await gateway.target("a");
@@ -266,7 +266,7 @@ test("where no stream can be had it polls, and it comes back after the gateway d
   fs.writeFileSync(gateway.file, `role: sidecar\n${fs.readFileSync(gateway.file, "utf8").replace("  a:", "  b:")}`);
   assert.ok(await gateway.start(), "started again, at the same address");
   await passes(page, "live");
-  await page.locator("#about", { hasText: "role sidecar" }).waitFor(); // what is told is of the new process
+  await page.locator("#about", { hasText: "role sidecar" }).waitFor(); // the page shows the new process
   await page.locator('tr[data-name="b"]').waitFor();
   assert.equal(await page.locator('tr[data-name="a"]').count(), 0);
 });
@@ -284,7 +284,7 @@ test("a service that a reload takes away says so, and comes back with the next",
     await page.locator("#breaker-title").waitFor({ state: gone ? "hidden" : "visible" });
   }
 
-  // A tab that nobody looks at leaves the gateway alone, and catches up with the history.
+  // A hidden tab sends no requests to the gateway, and catches up with the history.
   const look = (hidden) =>
     page.evaluate((is) => {
       Object.defineProperty(document, "hidden", { value: is, configurable: true });
@@ -436,7 +436,7 @@ test("every view is accessible, fits, and looks right: light and dark, phone and
   assert.ok(hosts[0].seen > 0);
 });
 
-/** How many milliseconds the page has worked while so many passed: its own time, however busy the machine is. */
+/** The milliseconds of work of the page in a span of time: its own CPU time, however busy the machine is. */
 async function workedFor(page, milliseconds) {
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });

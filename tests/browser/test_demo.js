@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The demonstration in a real browser: back is hurt and healed by its buttons, and what the page shows is compared with
-// what the services counted. Bounds are generous: the point is who multiplies the load and who comes back.
+// The demonstration in a real browser: back is hurt and healed by its buttons, and the figures of the page are compared
+// with the counts of the services. Bounds are generous: the point is which lane multiplies the load and which lane
+// recovers.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -74,7 +75,7 @@ test("a fault by its button: one lane storms, the other does not, and only one i
   await until("three times the requests on the left", async () => ((left, right) => left > 3 * right)(...(await arrivals())));
   await until("the left is still down", async () => (await shown(page, "naive", "after")) === "still down");
   await until("it is said", async () => /^Naive retries are still down, .* Becalm was back after/.test(await page.locator("#verdict").textContent()));
-  assert.match(await page.locator('[data-lane="becalm"]').textContent(), /refused since it was hurt.*\d (limit|shed|stopped|deadline|breaker open|budget empty)/);
+  assert.match(await page.locator('[data-lane="becalm"]').textContent(), /refused since the fault.*\d (limit|shed|stopped|deadline|breaker open|budget empty)/);
   await readme(page, healed, state);
 
   await page.locator("#simulate").click();

@@ -36,7 +36,7 @@ class Redis {
     return new Promise((done) => {
       const link = net.connect(this.port, "127.0.0.1");
       link.on("error", () => done(""));
-      link.on("close", () => done("")); // who else has the port may say nothing
+      link.on("close", () => done("")); // another process that has the port may not answer
       link.on("data", (data) => (link.destroy(), done(String(data))));
       link.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`);
     });
@@ -52,7 +52,7 @@ class Redis {
   }
 }
 
-/** Most share one budget; `percent` is another policy. `also`: a second budget in a store where nobody listens. */
+/** Most share one budget; `percent` is another policy. `also`: a second budget in a store that does not exist. */
 const policy = (host, redis, { percent = 20, also = false } = {}) => `fleet: shop
 store: {redis: "redis://127.0.0.1:${redis.port}", timeout: 20s}
 defaults: {breaker: {enabled: false}, limit: {kind: none}, maxRetries: 3, initialDelay: 1ms, maxDelay: 2ms, budget: {kind: none, shared: {percent: ${percent}}}}
@@ -84,7 +84,8 @@ test("the fleet is shown worst first, against its budget, and the store's death 
 
   const tile = (label) => page.locator(".tile", { has: page.locator(".tile-label", { hasText: label }) });
   await until("all of them", async () => (await ghost(), (await tile("Instances").locator(".tile-value").textContent()) === "5"));
-  // What each has told of itself may be of its first second, when nobody had a lease; and a busy machine makes any of them silent for a while.
+  // The report of each gateway may be from its first second, without a lease; and a busy machine makes any of them
+  // silent for a while.
   const wanted = [
     ["ghost", "silent"],
     [ids.get(half), "degraded"],
@@ -145,7 +146,7 @@ test("before the list is read nobody is counted", { skip: missing }, async (t) =
     await route.fulfill({ json: answer });
   });
   await page.goto(`${gateway.admin}/#/fleet`);
-  await page.getByText("The list has not been read yet.").waitFor();
+  await page.getByText("The list of instances has not been read yet.").waitFor();
   const values = await page.locator(".tile-value").allTextContents();
   assert.deepEqual(values.slice(1), ["–", "–", "–", "–"], "no number of anything");
 });
@@ -160,7 +161,7 @@ test("who shares nothing is offered no such page, and the page says so", async (
     assert.deepEqual(page.problems, []);
   });
   await page.goto(`${gateway.admin}/#/fleet`);
-  await page.getByText("This gateway shares nothing").waitFor();
+  await page.getByText("This gateway has no fleet").waitFor();
   await until("what the gateway is", async () => (await page.locator("#about").textContent()) !== "");
   assert.equal(await page.locator("nav a", { hasText: "Fleet" }).isVisible(), false);
 });

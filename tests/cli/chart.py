@@ -49,7 +49,7 @@ class Chart:
         }
         value = roots[path[0]]
         for key in path[1:]:
-            value = value[key]  # helm would write nothing for what is not there: here it is an error
+            value = value[key]  # helm would write nothing for a missing value: here it is an error
         return value
 
     def evaluate(self, expression):

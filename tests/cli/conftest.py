@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the command share. They run the built program, named by BECALM, as a user types it."""
+"""Fixtures for the tests of the command. They run the built program, named by BECALM, as a user types it."""
 
 import os
 import pathlib
@@ -11,12 +11,12 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BECALM", str(ROOT / "build/dev/becalm"))
-# A sanitized program is slow, so that it is asked for less of what takes long, unless there is time.
+# A sanitized program is slow, so slow tests run a short form, except in a soak.
 SANITIZED = "BECALM_SANITIZED" in os.environ and os.environ.get("BECALM_SOAK") != "1"
 # A shell that starts the tests in the background lets them ignore SIGINT, and so would every program that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-GUARD = 600  # seconds, against what never ends: no claim, for a sanitized program on a busy machine may need minutes
+GUARD = 600  # seconds, a guard against hanging: no claim, for a sanitized program on a busy machine may need minutes
 
 
 def environment(**more):
@@ -59,7 +59,7 @@ def section(text, title):
 
 @pytest.fixture
 def becalm(tmp_path):
-    """becalm("check", "policy.yaml"): runs it in an empty folder, and gives what it said and how it ended."""
+    """becalm("check", "policy.yaml"): runs it in an empty folder; returns its output and exit code."""
 
     def run(*args, stdin=None, env=None, cwd=tmp_path, timeout=GUARD):
         return subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What HAProxy does with a request, from its file: written from HAProxy's manual, without a look at the importer."""
+"""HAProxy's handling of a request, from its file: written from HAProxy's manual, without a look at the importer."""
 
 import re
 import shlex
@@ -91,8 +91,8 @@ class HAProxy:
         return [s for s in self.sections if s["kind"] in ("frontend", "listen") and self.value(s, "mode") == ["http"]]
 
     def call(self, frontend, host, path, method, left_out=()):
-        """(line of the rule, what is done), or (line, None) if nobody can tell. Rules at lines that are left out do not
-        count."""
+        """(line of the rule, its action), or (line, None) if that depends on more than the file. Rules at lines that
+        are left out do not count."""
         name = frontend["name"] if frontend["kind"] == "listen" else None
         line = frontend["line"]
         for number, words in frontend["lines"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ingress-nginx does with a request, from Ingress objects: written from its documentation, without a look at the
+"""ingress-nginx's handling of a request, from Ingress objects: written from its documentation, without a look at the
 importer."""
 
 import re
@@ -17,7 +17,7 @@ ERRORS = {"error": {"connect-failure", "refused-stream", "reset"}, "timeout": {"
 
 
 def calls(path):
-    """[(host, path, what is done)] for every path of every Ingress."""
+    """[(host, path, action)] for every path of every Ingress."""
     objects = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
     settings = dict(DEFAULTS)
     for each in objects:

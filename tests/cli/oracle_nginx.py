@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nginx does with a request, from its files: written from nginx's documentation, without a look at the importer."""
+"""nginx's handling of a request, from its files: written from nginx's documentation, without a look at the importer."""
 
 import fnmatch
 import pathlib
@@ -159,7 +159,7 @@ class Nginx:
         return prefix
 
     def call(self, host, path, port="80"):
-        """What is done with it: `line` of the location, and `hosts` if it is passed on, else None."""
+        """The handling of a request: `line` of the location, and `hosts` if it is passed on, else None."""
         server = self.server(host, port)
         location = server and self.location(server, path)
         if location is None:
@@ -195,7 +195,7 @@ class Nginx:
         }
 
     def requests(self):
-        """A request for each location of each server, for each name, and for a host that nobody names."""
+        """A request for each location of each server, for each name, and for a host that no server names."""
         for server in self.servers:
             port = server["listens"][0][0]
             hosts = [n for n in server["names"] if not n.startswith(("~", "_", "*", "."))] + ["nobody.example"]

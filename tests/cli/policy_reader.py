@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a policy does with a request, for oracles: which hosts, how many attempts, which times, which failures. It asks
-`becalm check --explain` for the values, and routes by the rules of docs/policy.md with code of its own."""
+"""The handling of a request by a policy, for oracles: which hosts, how many attempts, which times, which failures. It
+asks `becalm check --explain` for the values, and routes by the rules of docs/policy.md with code of its own."""
 
 import json
 import re
@@ -86,7 +86,7 @@ class Policy:
         }
 
     def call(self, host, path, method="GET"):
-        """None: nobody takes it."""
+        """None: no service takes the request."""
         service = _best((self.tree.get("services") or {}).items(), host, path, method, True)
         if service is None:
             return None

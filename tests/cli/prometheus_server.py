@@ -69,7 +69,7 @@ def running(folder, series):
 
 @contextlib.contextmanager
 def configured(folder, *options):
-    """Its URL, while it does what prometheus.yml in the folder says."""
+    """Its URL, while it runs with prometheus.yml in the folder."""
     port = free_port()
     with open(folder / "log", "w") as log:
         server = subprocess.Popen(

@@ -27,7 +27,7 @@ def findings(done):
     return json.loads(done.stdout)["findings"]
 
 
-# Every rule: a file that breaks it, what is said of that, and a file that is almost the same and fine.
+# Every rule: a file that breaks it, the finding, and a file that is almost the same and valid.
 RULES = [
     (
         "stacked-retries",
@@ -715,7 +715,7 @@ def test_check__explain_of_what_is_not_there(check):
 def test_check__wrong_usage(becalm):
     done = becalm("check")
     assert done.stderr == (
-        "becalm check: which policy? give at least one file, or - for standard input\nTry 'becalm check --help'.\n"
+        "becalm check: no policy is given: name at least one file, or - for standard input\nTry 'becalm check --help'.\n"
     )
     assert done.returncode == 2
     for wrong in ("0.5", "two", "-1", ""):
@@ -738,7 +738,7 @@ def test_check__every_policy_of_ours_has_no_error(becalm):
 
 
 def test_check__a_hostile_graph_takes_no_time(becalm, tmp_path):
-    """A chain as long as a file can hold, in which everybody also calls the first and somebody unknown."""
+    """A chain as long as a file can hold, in which every service also calls the first one and an unknown one."""
     count = 1500 if SANITIZED else 12000
     lines = ["defaults: {maxRetries: 1000, multiplier: 1.000001}", "services:"]
     lines += [f"  s{i}: {{calls: [s{i + 1}, s0, x{i}]}}" for i in range(count)]
@@ -755,7 +755,7 @@ def test_check__what_was_not_judged_is_not_fine(check):
     many = "".join(f"  s{i}: {{jitter: none}}\n" for i in range(600))
     done = check("services:\n" + many)
     assert done.returncode == 1
-    assert "there are more than 500 findings, and the rest was not judged" in done.stdout
+    assert "there are more than 500 findings, and the rest was not checked" in done.stdout
     assert json.loads(check("services:\n" + many, "--json").stdout)["summary"]["truncated"] is True
 
 

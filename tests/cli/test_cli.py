@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all commands have in common: help, usage errors, exit codes, what happens when nobody can read the output."""
+"""The common behaviour of all commands: help, usage errors, exit codes, and output without a reader."""
 
 import os
 import re

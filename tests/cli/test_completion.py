@@ -17,7 +17,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 # An interactive shell in a pseudo-terminal, into which the words and a tab are typed. Its compadd, by which completion
-# functions say what they offer, writes that into a file; "end" says that all has been said.
+# functions make their offers, writes these into a file; "end" marks the last one.
 ZSH_INNER = """
 PS1=
 fpath=("$INSTALLED" $fpath)
@@ -238,7 +238,7 @@ def test_completion__wants_one_shell_that_it_knows(becalm):
     try_it = "Try 'becalm completion --help'.\n"
     for args, said in [
         ([], "which shell? bash, zsh or fish"),
-        (["tcsh"], "unknown shell 'tcsh': there are bash, zsh and fish"),
+        (["tcsh"], "unknown shell 'tcsh'; use bash, zsh or fish"),
         (["bash", "zsh"], "unexpected argument 'zsh'"),
     ]:
         done = becalm("completion", *args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""deploy/: systemd takes the units, the Kubernetes files are what the pages promise, and their policy is right."""
+"""deploy/: systemd accepts the units, the Kubernetes files match the pages, and their policy is valid."""
 
 import re
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm diff: what a change of a policy does, in words."""
+"""becalm diff: the effects of a change of a policy, in words."""
 
 import json
 
@@ -172,7 +172,7 @@ def test_what_goes_is_told_like_what_comes(becalm, tmp_path):
     write(tmp_path, BEFORE, AFTER)
     said = becalm("diff", "old.yaml", "new.yaml", env={"PAY": "127.0.0.1:22"}).stdout
     assert said.startswith(CHANGES), said
-    assert "\nstock is gone: requests for it find no service, or a wider one\n" in said
+    assert "\nstock is gone: its requests find no service, or one with a wider match\n" in said
 
 
 def test_a_change_of_time_alone_changes_the_worst_case(becalm, tmp_path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm exec, as typed: codes, output, input, signals, terminals, and what processes share. Waits are short, and no
-claim is about how long anything took."""
+"""becalm exec, as typed: codes, output, input, signals, terminals, and shared budgets and breakers. Waits are short,
+and no claim is about times."""
 
 import fcntl
 import json
@@ -434,7 +434,7 @@ def test_exec__more_input_than_the_cap_passes_through_and_is_not_replayed(run):
     text = "x" * 300_000
     done = run(*FAST, "--stdin-max", "100kB", *sh("wc -c; exit 1"), stdin=text)
     assert (done.returncode, done.stdout.strip()) == (1, "300000")
-    assert done.stderr.endswith("it was given more standard input than --stdin-max (not_replayable)\n")
+    assert done.stderr.endswith("its standard input was longer than --stdin-max (not_replayable)\n")
 
 
 def test_exec__the_cap_of_input_is_the_one_that_was_asked_for(run):
@@ -535,7 +535,7 @@ def test_exec__a_grandchild_that_keeps_the_pipe_open_holds_nobody_up(run, tmp_pa
     pids = [int(pid) for pid in note.read_text().split()]
     assert len(pids) == 2
     for pid in pids:
-        assert alive(pid)  # what a command leaves behind on purpose is its own business
+        assert alive(pid)  # a background process of the command may live on
         os.kill(pid, signal.SIGKILL)
 
 
@@ -778,7 +778,7 @@ class Terminal:
     def __init__(self, run, *command):
         self.pid, self.fd = pty.fork()
         self.seen = ""
-        self.before = ""  # what stood before the text that was expected last
+        self.before = ""  # the text before the last expected one
         if self.pid == 0:
             os.execvpe(command[0], [str(word) for word in command], {**run.environment, "PS1": "@ ", "TERM": "dumb"})
 
@@ -942,7 +942,7 @@ def test_exec__a_key_that_ends_the_command_with_the_terminal_ends_us_too(run, ke
     assert typed.end() == code
 
 
-# ---- what processes share ----
+# ---- shared budgets and breakers ----
 
 BUDGET = ["--budget", "b", "--set", "budget.capacity=3", "--set", "budget.refillPerSecond=0"]
 
@@ -968,7 +968,7 @@ def test_exec__a_hundred_processes_at_once_stay_within_one_budget(run):
     processes = [start(run, *args, *sh("echo $BECALM_ATTEMPT; exit 1")) for _ in range(100)]
     attempts = "".join(process.communicate(timeout=GUARD)[0] for process in processes).split()
     assert attempts.count("0") == 100
-    assert len(attempts) == 140  # exactly: what was there was spent, and nothing more
+    assert len(attempts) == 140  # exactly: all tokens were spent, and no more
 
 
 def test_exec__a_process_killed_at_any_moment_leaves_the_budget_usable(run):
@@ -999,7 +999,7 @@ def test_exec__other_numbers_keep_what_is_left(run):
     other = ["--budget", "b", "--set", "budget.capacity=100", "--set", "budget.refillPerSecond=0"]
     done = run(*FAST, *other, *sh("echo x; exit 1"))
     assert done.stdout == "x\n"
-    assert "budget 'b' was kept with other numbers until now; what was left of it is kept" in done.stderr
+    assert "budget 'b' had other settings until now; its present state is kept" in done.stderr
     assert "other numbers" not in run(*FAST, *other, *sh("exit 1")).stderr
 
 
@@ -1040,7 +1040,7 @@ def test_exec__a_breaker_lets_successes_through(run):
         run("-q", "-r", "0", *BREAKER, "--", "false")
 
 
-# Ways to damage the file: what is done to its bytes, and what is said.
+# Ways to damage the file: the change of its bytes, and the message.
 DAMAGE = {
     "empty": (lambda data: b"", "it is too short"),
     "cut": (lambda data: data[:300], "it does not have the size that it says"),
@@ -1070,7 +1070,7 @@ def test_exec__a_damaged_file_is_said_in_one_line_and_the_command_runs_once(run,
         f"becalm exec: budget 'b' can't be used: {file}: {said} (remove it to begin anew); "
         "the command runs once, without retries"
     )
-    assert file.read_bytes() == data  # left as it is, for who wants to know
+    assert file.read_bytes() == data  # the file stays as it is, for the operator
     assert run("--quiet", *FAST, *BUDGET, "--", "true").returncode == 0
 
 
@@ -1179,7 +1179,7 @@ def test_exec__a_file_that_is_removed_while_in_use_is_followed_by_all(run):
     (run.shared / "b.budget").unlink()
     go.touch()
     retries = "".join(process.communicate(timeout=GUARD)[0] for process in processes).split()
-    assert len(retries) == 5  # of the new one; nobody spends from the old one, or from one of their own
+    assert len(retries) == 5  # of the new file; no process spends from the old one, or from its own
 
 
 def test_exec__the_shared_directory_may_be_named_by_an_option(run, tmp_path):
@@ -1218,7 +1218,7 @@ def test_exec__users_of_one_group_share_a_directory_of_it(run):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two users")
 @pytest.mark.parametrize("runtime", [False, True])
 def test_exec__a_directory_that_another_user_made_first_takes_no_retries_away(run, runtime):
-    user = 400000 + os.getpid()  # nobody else's
+    user = 400000 + os.getpid()  # of no other user
     folder = pathlib.Path(f"/tmp/becalm-{user}")
     session = pathlib.Path(tempfile.mkdtemp())
     os.chown(session, user, user)
@@ -1235,7 +1235,7 @@ def test_exec__a_directory_that_another_user_made_first_takes_no_retries_away(ru
     try:
         if run_as("test", "-x", PROGRAM).returncode != 0:
             pytest.skip("the program is where other users can't run it")
-        folder.mkdir(mode=0o755)  # by somebody else: /tmp is sticky, so only they can undo it
+        folder.mkdir(mode=0o755)  # by another user: /tmp is sticky, so only that user can undo it
         folder.with_name(folder.name + ".1").symlink_to("/etc")
         command = [PROGRAM, "exec", *FAST, "-r", "9", *BUDGET, *sh("echo x; exit 1")]
         first, second = run_as(*command), run_as(*command)
@@ -1391,7 +1391,7 @@ def test_exec__the_report_of_what_was_not_run_has_no_code(run):
     assert (done.returncode, report["reason"], report["last_code"], report["attempts"]) == (124, "deadline", None, [])
 
 
-# ---- what is shared ----
+# ---- --list-budgets ----
 
 
 def listed(run, *more):
@@ -1414,7 +1414,7 @@ def test_exec__lists_what_is_shared_and_what_is_left(run):
     breaker = listed(run)["db", "breaker"]
     assert breaker["state"] == "OPEN" and 1000 < breaker["retestInSeconds"] < 6000
     lines = run("--list-budgets").stdout.splitlines()
-    assert lines[0] == f"{run.shared}: what processes share"
+    assert lines[0] == f"{run.shared}: shared budgets and breakers"
     assert lines[1].split(maxsplit=2)[:2] == ["db", "breaker"] and re.search(r" OPEN, tries again in \d+(\.\d+)?[mhs]", lines[1])
     assert lines[2].endswith("budget   7.0 of 10.0 retries left") and len(lines) == 3
     run(*FAST, "-r", "7", "--budget", "pay/night ly", *slow, *sh("exit 1"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""deploy/helm: the chart makes what the bases for Kustomize are, and what its values say."""
+"""deploy/helm: the chart renders the same objects as the bases for Kustomize, and follows its values."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ def chart():
 
 
 def plain(thing):
-    """Without the labels that only a chart has, and what Kubernetes takes for granted."""
+    """Without the labels that only a chart has, and without defaults of Kubernetes."""
     if isinstance(thing, list):
         return [plain(each) for each in thing]
     if not isinstance(thing, dict):

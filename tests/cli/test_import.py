@@ -10,7 +10,7 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "policies" / "import"
 
-# What is compared whole: expected/NAME.yaml is the policy, expected/NAME.warnings what goes to stderr.
+# Whole outputs: expected/NAME.yaml is the policy, expected/NAME.warnings is stderr.
 CASES = {
     "seed-istio": ["istio", "virtualservice-retry.yaml", "destinationrule-outlier.yaml"],
     "seed-grpc": ["grpc", "hedging.json"],
@@ -111,7 +111,7 @@ spec:
     done = becalm("import", "-", stdin=text)
     assert done.returncode == 0, done.stderr
     assert "maxRetries: 3" in done.stdout
-    assert 'kind "ConfigMap" has no equal' in done.stderr, "it is not lost silently"
+    assert 'kind "ConfigMap" has no equivalent' in done.stderr, "it is not lost silently"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_import__strange_texts_stay_one_value(imported):
 
 def test_import__a_match_that_no_request_can_fit_is_left_out(imported):
     done = imported("istio", "hosts: [a]\nhttp:\n- match: [{uri: {exact: /a/../b}}]\n  timeout: 1s\n")
-    assert "is left out: its match can't be said" in done.stdout
+    assert "is left out: a policy can't express its match" in done.stdout
 
 
 def test_import__a_service_gets_each_of_its_routes_and_no_more(imported):
@@ -339,11 +339,11 @@ def test_import__a_route_that_cannot_be_said_is_left_out_aloud(imported):
     text = "hosts: [a]\nhttp:\n- match: [{uri: {prefix: /a}, queryParams: {x: {exact: y}}}]\n  timeout: 1s\n"
     done = imported("istio", text)
     assert "deadline" not in "".join(done.values)
-    assert "match.queryParams has no equal: an endpoint can't have this condition, so the route is left out" in done.stderr
+    assert "match.queryParams has no equivalent: an endpoint can't have this condition, so the route is left out" in done.stderr
     assert "The route at <stdin>:3 is left out" in done.stdout
 
 
-# ---- what is wrong ----
+# ---- errors ----
 
 
 @pytest.mark.parametrize(
@@ -405,7 +405,7 @@ def test_import__an_error_is_seen_behind_a_hundred_warnings(becalm):
 def test_import__all_of_many_warnings_are_in_the_policy(imported):
     text = "".join(f"unknown{i}: 1\n" for i in range(150)) + "timeout: 1s\n"
     done = imported("istio", text)
-    assert "and 138 more; the comments in the policy name them all\n" in done.stderr
+    assert "and 138 more; the comments in the policy name all of them\n" in done.stderr
     assert done.stdout.count("# note: ") == 150
 
 
@@ -415,10 +415,10 @@ def test_import__all_of_many_warnings_are_in_the_policy(imported):
 def test_import__strict_fails_on_warnings_and_prints_all_the_same(becalm):
     done = becalm("import", "envoy", "--strict", "-", stdin="retry_policy: {retry_priority: {}}\n")
     assert done.returncode == 0
-    assert "note: retry_policy.retry_priority has no equal" in done.stderr
+    assert "note: retry_policy.retry_priority has no equivalent" in done.stderr
     done = becalm("import", "envoy", "--strict", "-", stdin="retry_policy: {retriable_headers: []}\n")
     assert done.returncode == 1
-    assert "warning: retry_policy.retriable_headers has no equal" in done.stderr
+    assert "warning: retry_policy.retriable_headers has no equivalent" in done.stderr
     assert "maxRetries: 1" in done.stdout
 
 
@@ -434,7 +434,7 @@ def test_import__json_has_the_policy_and_the_findings(becalm):
             "file": "<stdin>",
             "line": 2,
             "column": 1,
-            "message": "x has no equal: it is not about retries, or not known here",
+            "message": "x has no equivalent: it does not concern retries, or Becalm does not know it",
         }
     ]
     assert answer["summary"] == {"errors": 0, "warnings": 0, "notes": 1, "services": 0, "routes": 0, "leftOut": 0, "changed": 0}
@@ -496,7 +496,7 @@ def test_import__every_object_is_read_by_what_it_is(becalm, tmp_path):
         assert done.returncode == 0, done.stderr
         for part in ("  cart: ", "  b: ", "  c: ", "  d: ", "maxRetries: 4", "max: 9", "deadline: 7s", "deadline: 1s"):
             assert part in done.stdout
-        assert 'note: kind "Deployment" has no equal' in done.stderr
+        assert 'note: kind "Deployment" has no equivalent' in done.stderr
 
 
 def test_import__a_word_that_is_neither_a_dialect_nor_a_file_is_wrong_usage(becalm):
@@ -552,11 +552,11 @@ def test_import__a_cluster_that_a_header_names_is_left_out(imported):
 def test_import__a_route_that_an_earlier_one_hides_is_left_out_with_a_note(imported):
     text = "hosts: [a]\nhttp: [{route: [{destination: {host: b}}]}, {match: [{uri: {prefix: /x}}], route: [{destination: {host: c}}], timeout: 7s}]\n"
     done = imported("istio", text)
-    assert "note: match has no equal: no request comes to it: the route at line 2 takes them first" in done.stderr
+    assert "note: match has no equivalent: no request comes to it: the route at line 2 takes them first" in done.stderr
     assert "deadline: 7s" not in done.values
 
 
-# ---- whatever the bytes ----
+# ---- any bytes ----
 
 
 @pytest.mark.parametrize(
@@ -625,7 +625,7 @@ def test_import__a_dump_of_twelve_mebibytes_is_read(becalm, tmp_path):
     done = becalm("import", dump)
     assert done.returncode == 0, done.stderr
     assert "deadline: 1s" in done.stdout and len(done.stdout) < 5000
-    assert 'kind "Pod" has no equal: no dialect that is known here reads it (19000 times)' in done.stderr
+    assert 'kind "Pod" has no equivalent: it is in no dialect that Becalm knows (19000 times)' in done.stderr
 
 
 # ---- ejection, and keys that are nearly right ----
@@ -661,7 +661,7 @@ def test_import__gateway_errors_eject_where_they_come_first(becalm, imported, di
 def test_import__a_cluster_of_envoy_in_the_spelling_of_json_is_envoys(becalm):
     cluster = "{name: a, outlierDetection: {consecutive5xx: 3}, loadAssignment: {endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: h, portValue: 80}}}}]}]}}"
     done = becalm("import", "-", stdin=cluster)
-    assert "What the configuration of Envoy means" in done.stdout and "consecutive5xxErrors: 3" in done.stdout
+    assert "The configuration of Envoy, translated" in done.stdout and "consecutive5xxErrors: 3" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -686,7 +686,7 @@ def test_import__a_known_key_that_is_there_is_not_asked_for(imported):
     assert "meant?" not in done.stderr and "consecutive5xxErrors: 4" in done.values
 
 
-# ---- what is spoken with hosts ----
+# ---- protocols to hosts ----
 
 ENVOY_CLUSTER = "{name: a, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: h, port_value: 80}}}}]}]}, %s}"
 ENVOY_OPTIONS = "typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {%s}}"
@@ -739,8 +739,8 @@ def test_import__hosts_are_spoken_to_as_the_source_does(becalm, imported, dialec
     "dialect, text, said",
     [
         ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "explicit_http_config: {http3_protocol_options: {}}"), "HTTP/3 is not spoken"),
-        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "use_downstream_protocol_config: {http2_protocol_options: {}}"), "in the client's protocol"),
-        ("istio", RULE_FILE % "useClientProtocol: true", "in the client's protocol"),
+        ("envoy", ENVOY_FILE % (ENVOY_OPTIONS % "use_downstream_protocol_config: {http2_protocol_options: {}}"), "follow the client's protocol"),
+        ("istio", RULE_FILE % "useClientProtocol: true", "follow the client's protocol"),
         ("haproxy", "defaults\n mode http\nbackend b\n server s h:80 proto h2\n server t i:80\n", "all hosts of a service speak the same protocol"),
     ],
 )

@@ -41,7 +41,7 @@ def test_import_aws__each_mode_has_its_own_attempts(becalm, mode, attempts):
 def test_import_aws__one_profile_becomes_the_policy(becalm):
     text = "[profile a]\nmax_attempts = 7\nretry_mode = standard\n[default]\nmax_attempts = 2\nretry_mode = standard\n"
     done = called(becalm, text)
-    assert done.call["attempts"] == 2 and "[profile a] has no equal: one profile becomes the policy: [default]" in done.stderr
+    assert done.call["attempts"] == 2 and "[profile a] has no equivalent: one profile becomes the policy: [default]" in done.stderr
     assert called(becalm, "[profile a]\nmax_attempts = 7\n").call["attempts"] == 7
 
 

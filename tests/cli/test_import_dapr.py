@@ -70,7 +70,7 @@ spec:
 @pytest.mark.parametrize(
     "policies, target, warning",
     [
-        ("retries: {r: {matching: {httpStatusCodes: '503'}}}", "retry: r", "there is no end to the retries there"),
+        ("retries: {r: {matching: {httpStatusCodes: '503'}}}", "retry: r", "the source retries without end"),
         ("retries: {r: {maxRetries: 1}}", "retry: r", "every 4xx is retried there"),
         ("retries: {r: {maxRetries: 3, matching: {httpStatusCodes: '500'}}}", "retry: r", "(500) is retried once per call"),
         ("retries: {r: {maxRetries: 1, matching: {httpStatusCodes: '302'}}}", "retry: r", "only statuses from 400 to 599"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm import envoy, beyond bootstrap files: what Envoy and istioctl print of themselves, xDS, EnvoyFilter, TLS; and what
-all dialects print at the end."""
+"""becalm import envoy, beyond bootstrap files: dumps of Envoy and istioctl, xDS, EnvoyFilter, TLS; and the summary of
+all dialects."""
 
 import json
 import resource
@@ -215,7 +215,7 @@ spec: {{rules: [{{backendRefs: [{{name: a, port: 80}}]}}]}}
 )
 def test_import__an_annotation_that_nobody_reads_is_named(becalm, annotation, level):
     done = imported(becalm, ROUTE.format(annotation), "--strict", code=1 if level == "warning" else 0)
-    assert f"{level}: annotation {annotation.split(':')[0]} has no equal: it is not read here" in done.stderr
+    assert f"{level}: annotation {annotation.split(':')[0]} has no equivalent: it is not read here" in done.stderr
 
 
 def test_import__annotations_about_nothing_of_that_are_passed_over(becalm):
@@ -226,9 +226,9 @@ def test_import__annotations_about_nothing_of_that_are_passed_over(becalm):
 def test_import__ends_with_three_lines(becalm):
     lines = imported(becalm, "virtual_hosts: [{domains: [a], routes: [{match: {prefix: /}, route: {cluster: a}}]}]").stderr.splitlines()
     assert lines[-3:] == [
-        "1 service, 1 route; 0 things left out, 0 values changed",
-        "0 warnings: requests go elsewhere, or are called in another way; 0 notes: nothing of that changes",
-        "what the source does not do is not done; for Becalm's own retries and timeouts take out the lines that say `not written`",
+        "1 service, 1 route; 0 settings left out, 0 values changed",
+        "0 warnings: requests are routed or called in another way; 0 notes: routes and calls stay the same",
+        "the policy turns off what the source does not configure; to use Becalm's default retries and timeouts, remove the lines that say `not written`",
     ]
 
 
@@ -241,7 +241,7 @@ def test_import__what_repeats_is_one_line_and_there_are_a_dozen_at_most(becalm):
     assert len(lines) <= 12 + 1 + 3 and "(60 times)" not in lines[0]
     assert ": warning: match.safe_regex" in lines[0], "warnings come before notes, even if a hundred notes came first"
     assert any("lb_policy" in line and line.endswith(" times)") for line in lines)
-    assert "more; the comments in the policy name them all" in lines[-4]
+    assert "more; the comments in the policy name all of them" in lines[-4]
     summary = json.loads(imported(becalm, source, "--json").stdout)["summary"]
     assert (summary["warnings"], summary["services"], summary["routes"], summary["leftOut"]) == (1, 60, 2, 1) and summary["notes"] > 100
 

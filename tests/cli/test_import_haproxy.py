@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm import haproxy: what HAProxy would do with each request is what the policy does, or a warning says that it is
-not."""
+"""becalm import haproxy: the policy handles each request as HAProxy would, or a warning says that it does not."""
 
 import pathlib
 import re
@@ -47,7 +46,7 @@ def test_import_haproxy__the_policy_does_what_the_oracle_says_or_a_warning_does(
     assert done.returncode == 0, done.stderr
     policy, haproxy = Policy(becalm, done.stdout), HAProxy(path)
     compared = 0
-    left_out = {int(line) for line in re.findall(r":(\d+):\d+: warning: use_backend \S+ has no equal", done.stderr)}
+    left_out = {int(line) for line in re.findall(r":(\d+):\d+: warning: use_backend \S+ has no equivalent", done.stderr)}
     for request in requests():
         line, want = haproxy.call(haproxy.frontends()[0], *request, left_out)
         got = policy.call(*request)
@@ -96,7 +95,7 @@ def test_import_haproxy__the_first_rule_wins_there_and_here(imported):
     front = " use_backend p if { path_beg /p/ }\n use_backend h if { hdr(host) -i h.example }\n use_backend q if { path_beg /p/q/ }\n"
     text = served("option redispatch", front=front) + "".join(f"backend {name}\n server s {name}.internal:80\n" for name in "phq")
     done = imported(text)
-    assert "use_backend q has no equal: a rule above takes all of its requests" in done.stderr
+    assert "use_backend q has no equivalent: a rule above takes all of its requests" in done.stderr
     assert done.policy.call("x.example", "/p/1")["hosts"] == ["p.internal:80"]
     assert done.policy.call("h.example", "/1")["hosts"] == ["h.internal:80"]
     assert done.policy.call("h.example", "/p/1")["hosts"] == ["p.internal:80"]
@@ -110,7 +109,7 @@ def test_import_haproxy__the_first_rule_wins_there_and_here(imported):
         (served("option redispatch; retry-on 500"), "retried once per call"),
         (served("option redispatch; server x 10.0.0.1:80 backup"), "Becalm has no backup hosts"),
         (served("option redispatch; server x 10.0.0.1:80 weight 7"), "spread evenly"),
-        (served("option redispatch; http-request set-path /x%[path]"), "paths are passed on as they came"),
+        (served("option redispatch; http-request set-path /x%[path]"), "Becalm passes paths on unchanged"),
         (served("option redispatch", front=" use_backend b if { src 10.0.0.0/8 }\n"), "no match can have its condition"),
         (served("option redispatch") + "frontend g\n bind :81\n default_backend b\n", "by its port alone"),
     ],

@@ -59,7 +59,7 @@ def test_import_ingress__nothing_written_is_what_the_controller_does(imported):
 @pytest.mark.parametrize(
     "annotations, warning",
     [
-        ({"rewrite-target": "/$1"}, "paths are passed on as they came"),
+        ({"rewrite-target": "/$1"}, "Becalm passes paths on unchanged"),
         ({"configuration-snippet": "proxy_read_timeout 1s;"}, "it is not read"),
         ({"proxy-next-upstream-timeout": 10}, "the deadline is the sum of both times"),
         ({"proxy-next-upstream-tries": 0}, "0 is no limit"),

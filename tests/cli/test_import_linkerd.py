@@ -105,4 +105,4 @@ def test_import_linkerd__a_route_that_no_match_can_say_is_left_out(becalm):
 def test_import_linkerd__a_route_without_a_condition_is_left_out(becalm):
     text = (FOLDER / "profiles.yaml").read_text(encoding="utf-8").replace("condition: {method: GET, pathRegex: /items}", "")
     done = becalm("import", "-", stdin=text)
-    assert done.returncode == 0 and "<stdin>:8:7: warning: condition has no equal" in done.stderr
+    assert done.returncode == 0 and "<stdin>:8:7: warning: condition has no equivalent" in done.stderr

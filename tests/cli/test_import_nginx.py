@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm import nginx: what nginx would do with each request is what the policy does, or a warning says that it is not."""
+"""becalm import nginx: the policy handles each request as nginx would, or a warning says that it does not."""
 
 import pathlib
 import re
@@ -78,7 +78,7 @@ def test_import_nginx__files_are_known_by_their_content(becalm, name):
     files = [str(path.relative_to(FOLDER)) for path in CORPUS[name]]
     named = becalm("import", "nginx", *files, cwd=FOLDER)
     guessed = becalm("import", *files, cwd=FOLDER)
-    if name != "split":  # a snippet of nothing but settings looks like nobody's
+    if name != "split":  # a snippet of only settings is of no known dialect
         assert guessed.stdout == named.stdout and named.stdout
 
 
@@ -128,7 +128,7 @@ def test_import_nginx__max_fails_is_an_ejection_if_it_is_more_than_one_failure(i
     values = imported(served(hosts.format(4), servers=0)).policy.call("x", "/")["values"]
     assert values["outlier.consecutive5xxErrors"] == "4" and values["outlier.baseEjectionTime"] == "20s"
     assert imported(served(hosts.format(0), servers=0)).policy.call("x", "/")["values"]["outlier.enabled"] == "false"
-    assert "note: max_fails has no equal" in imported(served(hosts.format(1), servers=0)).stderr
+    assert "note: max_fails has no equivalent" in imported(served(hosts.format(1), servers=0)).stderr
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_import_nginx__max_fails_is_an_ejection_if_it_is_more_than_one_failure(i
         (served("", location="proxy_next_upstream http_500;", servers=3), "retried once per call"),
         (served("server 127.0.0.1:9009 backup;"), "Becalm has no backup hosts"),
         (served("server 127.0.0.1:9009 weight=5;"), "spread evenly"),
-        (served("", location="rewrite ^/a /b;"), "paths are passed on as they came"),
+        (served("", location="rewrite ^/a /b;"), "Becalm passes paths on unchanged"),
         (served("", http="include extra/*.conf;"), "give it as well"),
         (served("").replace("http://up", "http://up/v2/"), "it puts /v2/ in the place of /"),
         (served("").replace("http://up", "http://$host"), "by a variable"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm import means what the source meant: (method, host, path) -> hosts, retries, timeouts, conditions, once by a
-reader of the source that shares nothing with the importer, once by `becalm check --route` of what it printed."""
+"""becalm import keeps the meaning of the source: (method, host, path) -> hosts, retries, timeouts, conditions, once by
+a reader of the source that shares nothing with the importer, once by `becalm check --route` of its output."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ def seconds(text):
 
 
 class Answer:
-    """What happens to one request."""
+    """The handling of one request."""
 
     def __init__(self, hosts, retries, attempt=NONE, whole=NONE, on=None):
         self.hosts, self.retries, self.attempt, self.whole = sorted(hosts), retries, attempt, whole

@@ -14,7 +14,7 @@ RULE = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {na
 
 
 def imported(becalm, text, *options, code=0):
-    """The policy, and what was said about it."""
+    """The policy, and the messages of the import."""
     done = becalm("import", *options, "-", stdin=text)
     assert done.returncode == code, done.stderr
     return yaml.safe_load(done.stdout), done.stderr
@@ -39,7 +39,7 @@ def test_import_tls__a_gateway_with_tls_becomes_listen(becalm):
 
 def test_import_tls__without_tls_listen_stays_the_users(becalm):
     got, said = listen(becalm, "{port: {number: 80, protocol: HTTP}, hosts: ['*']}", "--strict")
-    assert got is None and "listen says where Becalm listens" in said
+    assert got is None and "`listen` sets the addresses that Becalm listens on" in said
 
 
 def test_import_tls__with_tls_on_one_port_all_ports_are_written(becalm):
@@ -130,7 +130,7 @@ def test_import_tls__a_gateway_of_the_gateway_api_is_not_istios(becalm):
 )
 def test_import_tls__the_name_of_a_host_is_the_one_that_is_asked_for(becalm, tls, name, code):
     policy, said = imported(becalm, RULE.replace("POLICY", f"{{tls: {tls}}}"), "--strict", code=code)
-    assert policy["services"]["a"]["tls"].get("serverName") == name and ("subjectAltNames has no equal" in said) == (code == 1)
+    assert policy["services"]["a"]["tls"].get("serverName") == name and ("subjectAltNames has no equivalent" in said) == (code == 1)
 
 
 @pytest.mark.parametrize("word, want", [("UPGRADE", "h2"), ("DO_NOT_UPGRADE", "h1"), ("DEFAULT", None)])
@@ -229,7 +229,7 @@ def test_import_tls__an_address_of_envoy_whose_tls_is_lost_is_never_opened_witho
     "chains, words",
     [
         (chain(CERTIFICATE + ", validation_context: {trusted_ca: {filename: ca.pem}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: x}}]}"), "clients with any certificate of clientCa can connect"),
-        (chain(CERTIFICATE, match="filter_chain_match: {source_prefix_ranges: []}, "), "an address has one set of certificates for all"),
+        (chain(CERTIFICATE, match="filter_chain_match: {source_prefix_ranges: []}, "), "all clients of an address get the same set of certificates"),
         (chain(CERTIFICATE, manager="codec_type: HTTP3, "), "HTTP/3 is not spoken"),
     ],
 )
@@ -248,7 +248,7 @@ def test_import_tls__the_second_version_of_envoy_wrote_it_elsewhere(becalm):
 
 def test_import_tls__an_address_that_nobody_can_listen_on_leaves_listen_alone(becalm):
     policy, said = envoy(becalm, chain(CERTIFICATE), address="{pipe: {path: /run/x}}")
-    assert "listen" not in policy and "listen says where Becalm listens" in said
+    assert "listen" not in policy and "`listen` sets the addresses that Becalm listens on" in said
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def imported(becalm):
     "middleware, warning",
     [
         ("{stripPrefix: {prefixes: [/a]}}", "requests are passed on unchanged"),
-        ("{redirectScheme: {scheme: https}}", "Becalm answers nothing itself"),
+        ("{redirectScheme: {scheme: https}}", "Becalm sends neither redirects nor fixed answers"),
         ("{retry: {attempts: 3, timeout: 5s}}", "it ends the retrying, not the attempt that runs"),
         ("{retry: {attempts: 3, status: ['500-504']}}", "an error of the application (500) is retried once per call"),
         ("{retry: {}}", "it has no attempts"),

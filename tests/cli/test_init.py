@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm init: three questions, and a first policy that is valid whatever was answered."""
+"""becalm init: three questions, and a first policy that is valid with all answers."""
 
 import stat
 
@@ -14,7 +14,7 @@ def test_asks_three_questions_and_writes_what_was_answered(becalm, tmp_path):
     told = yaml.safe_load((tmp_path / "becalm.yaml").read_text())
     assert told["services"] == {"payment": {"hosts": ["10.0.0.1:80", "10.0.0.2:80"], "match": {"prefix": "/"}}}
     assert told["defaults"] == {"mode": "enforce"}
-    assert "take this line out" not in (tmp_path / "becalm.yaml").read_text()
+    assert "remove this line" not in (tmp_path / "becalm.yaml").read_text()
     assert becalm("check", "--strict", "becalm.yaml").returncode == 0
 
 
@@ -24,7 +24,7 @@ def test_the_end_of_the_input_takes_the_defaults_and_so_does_yes(becalm, tmp_pat
     assert (run.returncode, run.stderr) == (0, "")
     written = (tmp_path / "becalm.yaml").read_text()
     assert written == (tmp_path / "other.yaml").read_text()
-    assert yaml.safe_load(written)["defaults"] == {"mode": "shadow"} and "take this line out" in written
+    assert yaml.safe_load(written)["defaults"] == {"mode": "shadow"} and "remove this line" in written
     assert becalm("check", "--strict", "other.yaml").returncode == 0
     acting = [line for line in written.splitlines() if "mode" not in line]  # as its comment says
     (tmp_path / "acting.yaml").write_text("\n".join(acting))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""deploy/kubernetes: what kubectl renders of the bases is whole, and each reference in it leads to something."""
+"""deploy/kubernetes: kubectl renders complete bases, and each reference in them has its object."""
 
 import re
 import shutil

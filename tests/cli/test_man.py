@@ -10,7 +10,7 @@ PAGES = sorted((ROOT / "man").glob("*.[1-8]"))
 
 
 def page(name):
-    """A page as plain text, its lines joined: what a reader sees."""
+    """A page as plain text, its lines joined, as a reader sees it."""
     done = subprocess.run(
         ["mandoc", "-T", "ascii", "-O", "width=200", ROOT / "man" / name], stdout=subprocess.PIPE, text=True, check=True
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""README and the pages: short enough, every link leads somewhere, every page is in the index, and what they show is right."""
+"""README and the pages: short enough, every link leads somewhere, every page is in the index, and their examples are
+right."""
 
 import re
 import subprocess
@@ -188,12 +189,12 @@ def test_migrate__its_three_commands_work_and_count_as_it_says(becalm, tmp_path,
     (tmp_path / "becalm.yaml").write_text(done.stdout)
     for command in others:
         if command[1] == "sim" and kind != "istio":
-            continue  # some seconds each; any policy is played alike
+            continue  # some seconds each; every policy gets the same run
         assert becalm(*command[1:], cwd=tmp_path).returncode == 0, command
 
 
 def test_migrate__what_is_written_by_hand_is_right(becalm, tmp_path):
-    """Polly's and tenacity's policies say what the code beside them says."""
+    """Polly's and tenacity's policies have the settings of the code beside them."""
     page = (ROOT / "docs/migrate.md").read_text()
     shown = re.findall(r"^```(csharp|python)\n(.*?)^```\n^```yaml\n(.*?)^```", page, re.S | re.M)
     assert [language for language, _, _ in shown] == ["csharp", "python"]

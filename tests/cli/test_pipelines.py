@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm check in the formats of pipelines, and what runs it there: the hook of pre-commit, the action of GitHub, the job
-of GitLab, each as the pipeline itself would run it."""
+"""becalm check in the formats of pipelines, and its callers there: the hook of pre-commit, the action of GitHub, the
+job of GitLab, each as the pipeline itself would run it."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def test_format__usage(becalm, files):
         assert "text json github sarif junit" in done.stderr
 
 
-# ---- what runs it ----
+# ---- callers ----
 
 
 @pytest.fixture

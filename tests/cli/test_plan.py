@@ -20,7 +20,7 @@ def plan(becalm, *args, **more):
 
 
 def says(becalm, *args, **more):
-    """What it says when all is well."""
+    """The output of a successful run."""
     done = plan(becalm, *args, **more)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -263,8 +263,8 @@ def test_budget__of_a_storm(becalm):
     assert answer["storm"] is True
     assert answer["recommended_percent"] == 20
     assert answer["notes"] == [
-        "More than 20 % retries are a storm or a service that fails, not a measure of what it needs when it is "
-        "healthy. Measure again when it is; 20 % is the most that makes sense."
+        "More than 20 % retries are a storm or a failing service, not a measure for healthy traffic. Measure "
+        "again when the service is healthy; 20 % is the most that makes sense."
     ]
 
 
@@ -574,7 +574,7 @@ def test_contention__of_a_thousand_clients(becalm):
 In 1,024 slots 487.8 collisions are expected: pairs in the same slot, N(N-1)/2W.
 For less than one it takes more than 499,500 slots, N(N-1)/2.
 
-What jitter does to it, when the delay is 1,024 slots long
+The effect of jitter, when the delay is 1,024 slots long
 
        jitter     collisions
          none        499,500  all wait the same time: one slot

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm rules: the alerts are what they are meant to be and proven by promtool, the dashboard is one that Grafana
-takes. tests/e2e/test_alerts.py has both in a real storm."""
+"""becalm rules: promtool tests the alerts, and the dashboard is valid for Grafana. tests/e2e/test_alerts.py has both in
+a real storm."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ def targets(board):
 
 
 def metrics_of(query):
-    """The names of metrics in PromQL, without what a histogram or a recording rule puts around them."""
+    """The names of metrics in PromQL, without the suffixes of histograms and the parts of recording rules."""
     names = re.findall(r"\b((?:becalm|http|circuit|process)_[a-z_]+)\b", re.sub(r"\w+:\w+:\w+", "", query))
     return {re.sub(r"_bucket$", "", name) for name in names}
 

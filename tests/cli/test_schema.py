@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""becalm schema: a JSON Schema that takes what the loader takes, and refuses what a schema can see."""
+"""becalm schema: a JSON Schema that accepts all files that the loader accepts, and refuses the errors that a schema can
+express."""
 
 import json
 import re
@@ -14,7 +15,7 @@ POLICIES = sorted((ROOT / "policies").glob("*.yaml")) + sorted((ROOT / "tests/po
 BROKEN = sorted(path for path in (ROOT / "tests/policies/broken").iterdir() if path.suffix in (".yaml", ".json"))
 SEEN_BY_A_SCHEMA = {"unknown-key", "wrong-type", "out-of-range"}
 
-# What only the loader sees, and why.
+# Errors that only the loader finds, and why.
 BEYOND = {
     "out-of-range-fallback-headers.yaml": "lists have no bounds",
     "wrong-type-fallback-header.yaml": "a field is a text",
@@ -132,7 +133,7 @@ def written(name, value, base):
 
 
 def test_schema__takes_whatever_the_loader_takes(becalm, schema, validator, tmp_path):
-    """Each key with each sample: what the loader does not complain of, the schema must not."""
+    """Each key with each sample: the schema must accept all values that the loader accepts."""
     service = schema["definitions"]["service"]
     places = [(name, 0, []) for name, _ in keys_of(schema, schema) if name.split(".")[0] not in ("version", "services", "lint", "defaults")]
     places += [(name, 2, ["services:", "  one:"]) for name, _ in keys_of(schema, service) if name != "endpoints"]

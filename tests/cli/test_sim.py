@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm sim, as it is typed. That its worlds are true is tested elsewhere; here is what is printed of them."""
+"""becalm sim, as it is typed. Other tests check that its worlds are true; these check its output."""
 
 import json
 import os
@@ -138,12 +138,12 @@ def test_sim__timing_is_on_stderr_alone(becalm, short):
 
 
 def read_all(terminal):
-    """What was written to it: one read may return only the first of several writes."""
+    """All bytes that were written to it: one read may return only the first of several writes."""
     said = b""
     while True:
         try:
             more = os.read(terminal, 16384)
-        except OSError:  # Linux: the other side is closed, and all of it was read
+        except OSError:  # Linux: the other side is closed, and all bytes were read
             return said
         if more == b"":
             return said
@@ -335,7 +335,7 @@ def test_policy__a_file_is_run_as_written(becalm, short, tmp_path):
     args = "--policy", "file.yaml", "--set", "clients.users.retries=true"
     run = json.loads(fine(becalm("sim", short, *args, "--json")))
     assert run["policy"] == "file.yaml"
-    # Marks travel up, so that the client's own hop does not repeat what the one below it has repeated.
+    # Marks travel up, so that the client's own hop does not repeat the retries of the hop below.
     assert run["services"]["back"]["amplification"]["mean"] == pytest.approx(2, abs=0.05)
 
 
@@ -363,7 +363,7 @@ def test_set__of_the_policy_leaves_a_scenario_without_timeouts_without(becalm):
 
 
 def unset(text):
-    """Without the line that says what was set."""
+    """Without the line about --set."""
     return re.sub(r"^with --set .*\n", "", text, flags=re.M)
 
 
@@ -422,7 +422,7 @@ def test_compare__says_which_fault_it_is_about(becalm, short):
 
 def test_sim__a_run_can_end_too_soon(becalm, short):
     args = "sim", short, "--policy", "none", "--set", "length=10s"
-    assert "Recovered? All is well at the end, but the run ends too soon to say: no ten seconds.\n" in fine(becalm(*args))
+    assert "Recovered? Calls succeed at the end, but the run ends less than ten seconds after the recovery.\n" in fine(becalm(*args))
     assert re.search(r"^none .* -$", fine(becalm(*args, "--compare", "none")), re.M)
     assert json.loads(fine(becalm(*args, "--json")))["clients"]["recovered_after_s"] is None
 

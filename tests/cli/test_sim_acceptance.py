@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The quick ones of the acceptance rows: what the default policy must do in the worlds of docs/acceptance.md."""
+"""The quick acceptance rows: the requirements of the default policy in the worlds of docs/acceptance.md."""
 
 import os
 import sys

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What becalm sim prints of races, herds and charges, and of the policies that a scenario brings along."""
+"""The output of becalm sim for races, herds and charges, and for a scenario's own policies."""
 
 import json
 
 import pytest
 
 HERD = """\
-herd: a service with ten thousand connections goes away for one second
+herd: a service with ten thousand connections is down for one second
 policy capped-jitter, seed 1: 55 s, 10,000 connections, 178,559 events
 
 Connected             before  in the fault    60 s after  all the time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becalm sim draws and tells: the page, the picture, the timelines. Numbers must be those of --json."""
+"""The page, the picture and the timelines of becalm sim. Numbers must be those of --json."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_page__says_what_came_of_it(draw, storm):
     text, page = draw(storm, "--compare", "naive,becalm")
     said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
     assert re.match(r"After the fault's end becalm recovers in \d+ s; naive does not recover within this run\. ", said), said
-    load = r"\d\.\d{3}x of what is offered with"
+    load = r"\d\.\d{3}x the offered load with"
     assert re.search(rf"api gets {load} naive and {load} becalm\.$", said), said
     success = [words(each) for each in section(page, "Success").iterfind("div/figure/figcaption")]
     assert success[0] == "naive\u2717 not within this run"
@@ -194,7 +194,7 @@ def test_page__draws_only_what_a_policy_has(draw, short):
     assert [words(each) for each in breaker.iter("strong")] == ["breaker", "becalm"]
     assert words(breaker.findall("p")[-1]) == "Without a breaker: none."
     queue = section(page, "Queue at back")
-    assert not list(queue.iter("svg")) and words(queue.findall("p")[-1]) == "Nothing waited at the end of any second."
+    assert not list(queue.iter("svg")) and words(queue.findall("p")[-1]) == "No request waited at the end of any second."
     headings = [words(each) for each in draw(short, "--policy", "none")[1].iter("h2")]
     assert "Breaker" not in headings and "Retry budget" not in headings
 
@@ -215,7 +215,7 @@ def test_page__a_run_without_a_fault_or_without_an_after(draw, short, tmp_path):
     assert 'class="fault"' not in text and "recovers" not in words(page.find("body"))
     text, page = draw(short, "--policy", "none", "--set", "faults.outage.for=16s")
     said = words(next(each for each in page.iter("p") if each.get("class") == "verdict"))
-    assert said == "In the fault no call succeeds. In the fault, in the mean, back gets 1.000x of what is offered."
+    assert said == "In the fault no call succeeds. In the fault, in the mean, back gets 1.000x the offered load."
 
 
 def test_page__without_an_offered_load_shows_attempts(becalm, draw):

@@ -34,7 +34,8 @@ def test_users__no_row_is_missing_or_told_twice():
 
 
 def test_users__readme_tells_the_decisive_facts_first():
-    """What it speaks, and where, before how it is installed; and the parts in the order in which people ask."""
+    """README names protocols and platforms before the installation, and its parts come in the order of readers'
+    questions."""
     readme = (ROOT / "README.md").read_text()
     parts = re.findall(r"^## (.*)$", readme, re.M)
     assert parts == [
@@ -52,4 +53,4 @@ def test_users__proxy_without_a_file_says_what_to_do(becalm, tmp_path):
     assert said.returncode == 2 and "`becalm init` writes a first one" in said.stderr
     (tmp_path / "becalm.yaml").write_text('services: {a: {hosts: ["127.0.0.1:9"]}}\n')
     said = becalm("proxy")
-    assert said.returncode == 2 and "`becalm proxy becalm.yaml` runs the one that is here" in said.stderr
+    assert said.returncode == 2 and "`becalm proxy becalm.yaml` runs the one in this folder" in said.stderr

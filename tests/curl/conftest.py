@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of libbecalm-curl share: hosts that misbehave, and a program that calls them. The program is the one
+"""Fixtures for the tests of libbecalm-curl: hosts that misbehave, and a program that calls them. The program is the one
 named by BECALM_LAB; the hosts are those of the gateway's tests."""
 
 import json
@@ -27,7 +27,7 @@ def free_port():
 
 
 class Result:
-    """What the program printed: calls, retries, whatever else, and the page of metrics."""
+    """The output of the program: calls, retries, other lines, and the page of metrics."""
 
     def __init__(self, text):
         self.calls, self.retries, self.others, self.metrics = [], [], [], {}
@@ -63,7 +63,7 @@ def host():
 
 @pytest.fixture
 def silent():
-    """A port whose queue is full, so that the kernel answers nobody."""
+    """A port whose queue is full, so that the kernel answers no client."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -95,8 +95,8 @@ def lab(tmp_path):
 
 
 def in_time(asks, claim):
-    """asks(factor) makes a call with timeouts of so many times their usual length, within which something must happen
-    (a connection, a head) for the claim to hold. A busy machine gets more time. The last call."""
+    """asks(factor) makes a call with timeouts of `factor` times their usual length, within which an event must happen
+    (a connection, a head) for the claim to hold. A busy machine gets more time. Returns the last call."""
     for factor in (1, 4, 16, 64):
         call = asks(factor)
         if claim(call):

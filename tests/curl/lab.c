@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that makes calls as it is told and prints what came of them, one JSON object a line; the tests beside it
+/* A program that makes calls by its arguments and prints their results, one JSON object per line; the tests beside it
  * drive it against hosts that misbehave.
  *
  *   lab POLICY URL [key=value ...] */
@@ -50,14 +50,14 @@ struct lab {
     long repeat;
     long threads;
     long at_once;
-    long connections; /* at most so many; 0: as many as there are calls */
+    long connections; /* the most; 0: as many as there are calls */
     long deadline_ms;
     bool deadline_once; /* of the first call only */
-    bool no_place;      /* for what is wrong with the policy */
-    bool state;         /* print what the program takes up in the end */
+    bool no_place;      /* for errors of the policy */
+    bool state;         /* print the memory of the program at its end */
     long cancel_ms;
     long pause_ms;  /* before each call */
-    long period_ms; /* call n of a thread, or of a multi, begins n times so much after the first */
+    long period_ms; /* call n of a thread, or of a multi, begins n times this time after the first */
     becalm_ns began_at;
     long write_ms; /* before the write callback takes the first bytes of an answer */
     long read_ms;  /* before each byte that the read callback gives, one at a time */
@@ -73,17 +73,17 @@ struct lab {
     bool body_plain;  /* and all that is about the request's body */
     bool form_reads;  /* the form's part comes from a callback that can't go back */
     bool seek_fails;
-    bool unsized;     /* nobody says how long the body is */
+    bool unsized;     /* the length of the body is unknown */
     long lacks;       /* bytes that were said of the body, and never come */
     bool follow;      /* redirections */
-    bool password;    /* is there for who asks */
+    bool password;    /* is set, for servers that ask for one */
     bool pauses;      /* the first time that the write callback is called */
     bool pause_alone; /* and goes on with libcurl's own function */
-    bool meddles;     /* when it has gone on it calls what is not for callbacks */
+    bool meddles;     /* after going on it calls functions that callbacks must not call */
     struct becalm_curl_multi *multi;
-    long abort_ms; /* the progress function gives up after so long; it also takes what was paused */
+    long abort_ms; /* the progress function gives up after this time; it also resumes paused transfers */
     bool refuses;  /* the line that ends the answer's head */
-    bool late;     /* the answer's data and the request's headers anew, once there is a head */
+    bool late;     /* sets the answer's data and the request's headers again, once there is a head */
     bool cookies;
     const char *cookie; /* a line of headers: one that it has from the beginning */
     const char *jar;    /* the file that they are written to */
@@ -96,15 +96,15 @@ struct lab {
     long hasty;      /* ... and how many do; 0: all */
     long connect_ms; /* CONNECTTIMEOUT_MS; 0: the policy's */
     long max_connects;
-    long descriptors; /* at most so many in the program */
+    long descriptors; /* the most in the program */
     bool forks;       /* and both processes make the calls once more */
     bool in_turn;     /* each thread begins when the one before it has the first bytes of its answer */
 };
 
-/* One handle and what its callbacks have seen. */
+/* One handle and the arguments of its callbacks. */
 struct call {
-    atomic_bool over;    /* for who would cancel it */
-    const char *service; /* whose it was; "": nobody's; NULL: not asked */
+    atomic_bool over;    /* for cancelling it */
+    const char *service; /* the service of the call; "": none; NULL: not asked */
     CURL *easy;
     struct lab *lab;
     char body[256];
@@ -169,7 +169,7 @@ static size_t on_write(char *at, size_t size, size_t count, void *data)
     return size * count;
 }
 
-/* What many programs do: the file is opened when the headers say what comes. */
+/* As many programs do it: the file is opened when the headers have arrived. */
 static void set_in_callback(struct call *call)
 {
     struct becalm_client *client = call->lab->client;
@@ -257,7 +257,7 @@ static bool option_is(const char *argument, const char *key, char sign, const ch
     return strncmp(argument, key, length) == 0 && argument[length] == sign;
 }
 
-/* One option by name and value, for tests of what a sequence of them means. */
+/* One option by name and value, for tests of sequences of options. */
 static void set_one(struct call *call, struct lab *lab, const char *set)
 {
     const char *value = NULL;
@@ -330,7 +330,7 @@ static void set_progress(struct call *call, struct lab *lab)
     SET(CURLOPT_XFERINFODATA, call);
 }
 
-/* What is never recorded. */
+/* Options that are never recorded. */
 static void set_others(struct call *call, const struct lab *lab)
 {
     (void)curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
@@ -377,7 +377,7 @@ static void set_body(struct call *call, struct lab *lab)
     }
 }
 
-/* A part of what is set may be set without us. */
+/* A part of the options may be set directly with libcurl. */
 static struct lab half_of(const struct lab *lab, bool plain)
 {
     struct lab half = *lab;
@@ -433,7 +433,7 @@ static void print_text(const char *name, const char *text)
     (void)printf("\", ");
 }
 
-/* What went elsewhere is its answer, too. */
+/* Bytes that went to another sink belong to its answer, too. */
 static void elsewhere_take(struct call *call)
 {
     if (call->elsewhere != NULL) {
@@ -663,7 +663,7 @@ static int on_timer(CURLM *curl, long ms, void *data)
     return 0;
 }
 
-/* The callers that have paused take what there is. */
+/* Paused callers take the available bytes. */
 static void unpause(const struct lab *lab, struct call *calls)
 {
     for (long i = 0; i < lab->at_once && lab->pauses; i++) {
@@ -780,7 +780,7 @@ static void *run_multi(void *data)
     return NULL;
 }
 
-/* ---- what it is told ---- */
+/* ---- arguments ---- */
 
 static void on_retry(const struct becalm_curl_retry *r, void *data)
 {
@@ -904,7 +904,7 @@ static void print_state(void)
     char line[256];
     long most = 0;
     long open = 0;
-    FILE *status = fopen("/proc/self/status", "r"); /* getrusage() also counts what the parent had before exec */
+    FILE *status = fopen("/proc/self/status", "r"); /* getrusage() also counts the memory of the parent before exec */
     while (status != NULL && fgets(line, sizeof line, status) != NULL) {
         most = strncmp(line, "VmHWM:", 6) == 0 ? strtol(line + 6, NULL, 10) : most;
     }
@@ -942,7 +942,7 @@ static void run(struct lab *lab)
     }
 }
 
-/* In a child beside this one. What its metrics say of the store is a line. */
+/* In a child beside this one. Its metrics of the store become one line. */
 static void run_twice(struct lab *lab)
 {
     (void)fflush(stdout);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a caller sees of a call: one answer, its own callbacks, its own result code."""
+"""A call as its caller sees it: one answer, its own callbacks, its own result code."""
 
 import os
 import socket
@@ -54,7 +54,7 @@ def test_calls__the_last_failed_answer_is_passed_on_whole(host, lab, interface):
 
 @pytest.mark.parametrize("length", [0, 100, 40000])
 def test_calls__an_answer_that_is_kept_is_given_if_the_retry_is_not_sent_after_all(host, lab, length):
-    """One call waits to retry when the other's failure opens the breaker: it gets the 503 that there was, all of it."""
+    """One call waits to retry when the failure of the other call opens the breaker: it gets its whole earlier 503."""
     host.on("/", Reply(503, b"y" * length))
     policy = service(initialDelay="300ms", jitter="none", attemptTimeout="60s", deadline="100s",
                      breaker="{minimumNumberOfCalls: 2, per: attempt, waitDurationInOpenState: 60s}")  # fmt: skip
@@ -250,7 +250,7 @@ def test_calls__an_answer_whose_first_byte_comes_late_is_not_cut(host, lab, kind
 @pytest.mark.parametrize("plain", [0, 1])
 @pytest.mark.parametrize("status, attempts", [(503, ["refused"] * 3), (407, ["cancelled"]), (200, ["broken"])])
 def test_calls__what_a_proxy_makes_no_tunnel_for_was_never_sent(host, lab, plain, status, attempts):
-    """But what has gone into its tunnel may have been."""
+    """But bytes that went into its tunnel may have been executed."""
     fields = {"Proxy-Authenticate": 'Basic realm="x"', "Connection": "close"}
     host.on("*", Reply(status, b"", fields), Reply(status, b"", fields, end="reset"))
     if status == 200:
@@ -294,7 +294,7 @@ def test_calls__a_caller_that_is_too_hasty_for_the_service_harms_no_other(host, 
 
 @pytest.mark.parametrize("plain", [0, 1])
 def test_calls__an_answer_that_libcurl_cuts_was_one(host, lab, plain):
-    """However it was seen to come, its head is what the host is judged by."""
+    """The host is judged by the head of the answer, in whichever way the head was noticed."""
     host.on("/", Reply(200, b"x" * 50, cut=60, end="hang"))
     call = in_time(lambda factor: lab(service(), f"http://{host.address}/", plain=plain, timeout_ms=600 * factor).call,
                    lambda call: call["attempts"] == ["ok"])  # fmt: skip
@@ -341,7 +341,7 @@ def test_calls__a_name_that_does_not_exist(lab):
 
 
 def test_calls__tls_that_is_none_is_not_retried(lab):
-    """Whoever listens there does not wait to be spoken to, and does not speak TLS."""
+    """The server there sends first, and does not speak TLS."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -375,7 +375,7 @@ def test_calls__a_cut_answer_has_been_delivered(host, lab):
 
 @pytest.mark.parametrize("plain", [0, 1])
 def test_calls__a_slow_answer_of_a_quick_host_arrives_where_no_timeout_is_written(host, lab, plain):
-    """After so many quick ones it is overdue after 5 s, or a little later on a busy machine, and is not cut then."""
+    """After many quick calls it is overdue after 5 s, or a little later on a busy machine, and is not cut then."""
     asked = []
 
     def reply(_):
@@ -426,7 +426,7 @@ def test_calls__a_post_that_hangs_is_not_made_again(host, lab, plain):
 @pytest.mark.parametrize("body", [b"", b"ab"])
 @pytest.mark.parametrize("plain", [0, 1])
 def test_calls__a_slow_body_is_not_cut_by_the_policy_s_times(host, lab, plain, body):
-    """A head in time is what counts, also if nobody has seen it; the rest takes as long as it takes."""
+    """Only a head in time counts, also if no callback has seen it; the body may take any time."""
     host.on("/", Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + body, end="hang"))
 
     def ask(factor):
@@ -459,7 +459,7 @@ def test_calls__the_caller_s_deadline_ends_even_an_answer_on_its_way(host, lab, 
 
 
 def test_calls__the_caller_s_deadline_ends_an_answer_that_was_kept(host, lab):
-    """No retry was possible any more, and what is left of the 503 does not come."""
+    """No retry was possible any more, and the rest of the 503 does not arrive."""
     raw = b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\nbusy"
     host.on("/", Reply(raw=raw, end="hang"), Reply(raw=raw, end="hang"))
     policy = service(initialDelay="200ms", jitter="none", deadline="200s",
@@ -604,7 +604,7 @@ def test_calls__connections_are_kept_by_a_handle_that_is_reset(host, lab, plain)
 
 @pytest.mark.parametrize("interface", ["multi", "socket"])
 def test_calls__thousands_at_once(host, lab, interface):
-    """Two thousand go the same ways; what more of them cost is looked at with full counts."""
+    """Two thousand calls go the same ways; the cost of more calls is checked with full counts."""
     count = 10000 if SOAK else 2000
     host.on("/", Reply(200, b"fine"))
     result = lab(service(connectTimeout="60s", attemptTimeout="120s", deadline="120s"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a handle was told, and what is made of it: nothing is taken for granted that it was not told."""
+"""The options of a handle, and their effect: no option is assumed that was not set."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ SEQUENCES = [
 
 @pytest.mark.parametrize("sequence, method", SEQUENCES)
 def test_handles__the_method_is_the_one_that_libcurl_sends(host, lab, sequence, method):
-    """A retry tells the method as it was written down; the host sees what libcurl made of the same options."""
+    """A retry reports the method as recorded; the host sees the method that libcurl makes of the same options."""
     host.on("/", Reply(503, b""), Reply(200, b""))
     result = lab(service(idempotent="true"), f"http://{host.address}/", set=sequence)
     assert host.requests[0].method == method
@@ -65,7 +65,7 @@ def test_handles__an_answer_that_was_not_kept_back_has_been_delivered(host, lab)
 
 @pytest.mark.parametrize("half", ["WRITEFUNCTION", "WRITEDATA"])
 def test_handles__half_of_what_takes_the_answer_is_left_alone(host, lab, half):
-    """A function without its data, or data without its function: nobody could call them."""
+    """A function without its data, or data without its function: no callback could be called."""
     host.on("/", Reply(503, b"busy"), Reply(200, b"good"))
     call = lab(service(), f"http://{host.address}/", only=half).call
     assert (call["status"], call["body"], call["reason"]) == (503, "busy", "answer_delivered")
@@ -87,7 +87,7 @@ def test_handles__a_body_of_which_half_was_told_is_not_sent_again(host, lab, hal
 
 @pytest.mark.parametrize("interface", ["easy", "multi"])
 def test_handles__what_is_told_in_a_callback_counts(host, lab, interface):
-    """The file is opened when the head has come. libcurl alone goes on with what was told last."""
+    """The file is opened when the head has come. libcurl alone goes on with the last setting."""
     host.on("/", Reply(200, b"good"))
     calls = lab(service(), f"http://{host.address}/", interface=interface, late=1, again=1).calls
     assert [call["body"] for call in calls] == ["good"] * (2 if interface == "easy" else 1)
@@ -277,7 +277,7 @@ def test_handles__a_post_that_was_recorded_as_something_else_is_not_hedged(host,
 
 @pytest.mark.parametrize("recorded", [["WRITEFUNCTION", "WRITEDATA", "HTTPGET"], ["URL"]])
 def test_handles__a_post_that_was_led_on_as_a_get_was_a_post(host, lab, recorded):
-    """libcurl says GET when it fails, but what it did first is done."""
+    """libcurl reports GET when it fails, but its first request was executed."""
     host.on("/", Reply(303, b"", {"Location": "/to"}))
     host.on("/to", Reply(503, b"", end="close"))
     call = lab(service(), f"http://{host.address}/", follow=1, only=recorded,
@@ -288,7 +288,7 @@ def test_handles__a_post_that_was_led_on_as_a_get_was_a_post(host, lab, recorded
 
 @pytest.mark.parametrize("method", [{}, {"method": "PUT"}])
 def test_handles__a_body_that_was_set_without_us_is_not_sent_again(host, lab, method):
-    """Nobody here could take it back to its beginning."""
+    """No callback could rewind it to its beginning."""
     host.on("/", Reply(503, b"busy"))
     call = lab(service(), f"http://{host.address}/", read="pay", set=["httpget:1", "upload:1"],
                only=["WRITEFUNCTION", "WRITEDATA", "HTTPGET", "CUSTOMREQUEST"], **method).call  # fmt: skip
@@ -297,7 +297,7 @@ def test_handles__a_body_that_was_set_without_us_is_not_sent_again(host, lab, me
 
 @pytest.mark.parametrize("plain", [0, 1])
 def test_handles__a_post_that_was_led_to_a_dead_end_was_sent(host, lab, plain):
-    """Nobody listens there, but somebody has answered before: it is not as if it had never been sent."""
+    """No process listens there, but a server has answered before: the request may have been sent."""
     host.on("/", Reply(307, b"", {"Location": "http://127.0.0.1:1/"}))
     call = lab(service(), f"http://{host.address}/", data="pay", follow=1, plain=plain).call
     assert (call["code"], call["attempts"], call["reason"]) == (7, ["broken"], "not_idempotent")
@@ -305,7 +305,7 @@ def test_handles__a_post_that_was_led_to_a_dead_end_was_sent(host, lab, plain):
 
 
 def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
-    """The second call of a handle finds nobody, after the first was answered."""
+    """The second call of a handle is refused, after the first was answered."""
 
     def once(request):
         host._server.close()
@@ -319,7 +319,7 @@ def test_handles__who_was_sent_before_is_not_taken_for_sent_now(host, lab):
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_handles__as_many_connections_are_kept_as_was_told(host, lab, most):
-    """Each call needs two, one after the other. If only one is kept, every call makes another."""
+    """Each call needs two connections, one after the other. If only one is kept, every call opens another."""
     host.on("/", Reply(200, b"good"))
     first = Host()
     first.on("/", Reply(302, b"", {"Location": f"http://{host.address}/"}))

@@ -22,7 +22,8 @@ def reasons(result):
 
 @contextlib.contextmanager
 def meanwhile(*steps):
-    """Does these things at their times, in seconds from now or from when a function was true, beside what is done inside."""
+    """Runs these actions at their times, in seconds from now or from when a function was true, beside the body of the
+    with statement."""
     began = time.monotonic()
 
     def run():
@@ -94,8 +95,8 @@ def test_lines__a_bound_of_the_queue_holds(host, lab, way):
 
 @pytest.mark.parametrize("way", ["easy", "multi"])
 def test_lines__pages_are_whole_again_when_a_service_that_hung_is_back(host, lab, way):
-    """World 1r: 30 threads, a page every two seconds, the service hangs for eight; short: a quarter of each time. What takes a page
-    of the time here takes longer on a busy machine, which gets all times as long."""
+    """World 1r: 30 threads, a page every two seconds, the service hangs for eight; short: a quarter of each time. A
+    busy machine is slower, and gets all times longer by the same factor."""
     assert in_time(lambda factor: lost_pages(host, lab, way, (1 if SOAK else 0.25) * factor), lambda lost: lost == []) == []
 
 

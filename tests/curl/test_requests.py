@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the service sees: bodies that are whole, headers that say how much time is left, keys that stay the same."""
+"""Requests as the service sees them: bodies that are whole, headers that say how much time is left, keys that stay the
+same."""
 
 import time
 
@@ -112,7 +113,7 @@ def test_requests__a_hedge_that_was_paused_goes_on(host, lab):
 
 
 def test_requests__a_hedge_has_the_cookies_of_the_handle(host, lab):
-    """And what it is told to forget, the handle forgets."""
+    """And the handle forgets options that are reset."""
     forget = [("Set-Cookie", "session=; Max-Age=0"), ("Set-Cookie", "name=sweet")]
     host.on("/", Reply(cut=0, end="hang"), Reply(200, b"fast", forget))
     policy = service(hedge=HEDGE, limit="{kind: none}")
@@ -123,7 +124,7 @@ def test_requests__a_hedge_has_the_cookies_of_the_handle(host, lab):
 
 
 def test_requests__a_hedge_that_lost_writes_no_cookies(host, lab, tmp_path):
-    """Its list, with nothing of what the handle has learned meanwhile, would replace the caller's file."""
+    """Its list, without the cookies that the handle has got meanwhile, would replace the caller's file."""
     host.on("/", Reply(200, b"slow", delay=0.5), Reply(cut=0, end="hang"))
     policy = service(hedge=HEDGE, limit="{kind: none}", attemptTimeout="20s", deadline="40s")
     call = lab(policy, f"http://{host.address}/", interface="multi", set="httpget:1", cookies=1, jar=tmp_path / "jar",
@@ -145,7 +146,7 @@ def test_requests__a_hedge_s_failed_answer_is_given_with_its_status(host, lab):
 
 @pytest.mark.parametrize("body", [{}, {"data": "pay"}, {"form": "pay"}, {"read": "pay"}, {"read": "pay", "method": "GET"}])
 def test_requests__a_request_that_was_not_told_is_not_hedged(host, lab, body):
-    """Nobody knows before it is sent whether it may be sent twice, nor whether both can read its body."""
+    """Before it is sent, it is unknown whether it may be sent twice, and whether both attempts can read its body."""
     host.on("/", Reply(200, b"slow", delay=0.3))
     policy = service(hedge=HEDGE, limit="{kind: none}")
     call = lab(policy, f"http://{host.address}/", interface="multi", body_plain=1, **body).call
@@ -202,7 +203,7 @@ def test_requests__grpc_codes_are_read_from_trailers(host, lab):
 
 
 def test_requests__a_call_of_grpc_says_its_time_in_its_own_words(host, lab):
-    """Its grpc-timeout is the call's deadline, and each attempt says what is left of it."""
+    """Its grpc-timeout is the call's deadline, and each attempt carries the time that is left."""
     grpc = {"Content-Type": "application/grpc"}
     host.on("/", Reply(200, b"", {**grpc, "grpc-status": "14"}, delay=0.1), Reply(200, b"", {**grpc, "grpc-status": "0"}))
     headers = ["x-mine: 1", "Content-Type: application/grpc+proto", "grpc-timeout: 2S", "te: trailers"]

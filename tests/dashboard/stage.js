@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What modules of the page find in a browser, as far as these tests need it.
+// The parts of a browser that the page's modules use, as far as these tests need them.
 
-/** A document that nobody looks at while `hidden`. */
+/** A document; `hidden`: its tab is not visible. */
 export class Stage extends EventTarget {
   hidden = false;
 

@@ -5,7 +5,7 @@ import { beforeEach, test } from "node:test";
 import { Stage, Storage, until } from "./stage.js";
 import { Api, EventParser, backoff, isToken } from "../../dashboard/api.js";
 
-/** An admin address: streams that are open, and what was asked. */
+/** An admin address: its open streams, and its requests. */
 class Gateway {
   streams = 0;
   asked = [];

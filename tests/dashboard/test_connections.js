@@ -29,12 +29,12 @@ test("handshakes: the good ways always, the others where they happened", () => {
 test("a certificate is told of a week before it expires", () => {
   const now = 1e12;
   const left = (seconds) => ({ file: "shop.pem", expires: now / 1000 + seconds });
-  assert.deepEqual(certificateOf(left(7 * DAY + 1), now), { file: "shop.pem", weight: "fine", said: "● good for 7 d 0 h" });
+  assert.deepEqual(certificateOf(left(7 * DAY + 1), now), { file: "shop.pem", weight: "fine", said: "● valid for 7 d 0 h" });
   assert.equal(certificateOf(left(7 * DAY), now).said, "△ expires in 7 d 0 h");
-  assert.deepEqual(certificateOf(left(0), now), { file: "shop.pem", weight: "critical", said: "✗ has expired, 0 s ago" });
+  assert.deepEqual(certificateOf(left(0), now), { file: "shop.pem", weight: "critical", said: "✗ expired 0 s ago" });
   assert.deepEqual(certificateNotices({ certificates: [left(8 * DAY), left(3600), left(-60)] }, now), [
     { weight: "warning", said: "△ The certificate shop.pem expires in 1 h 0 min." },
-    { weight: "critical", said: "✗ The certificate shop.pem has expired, 1 min 0 s ago." },
+    { weight: "critical", said: "✗ The certificate shop.pem expired 1 min 0 s ago." },
   ]);
   assert.deepEqual(certificateNotices(undefined, now), []);
 });

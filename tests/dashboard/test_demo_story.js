@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the demonstration's page says, and when.
+// The sentences of the demonstration's page.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,10 +29,10 @@ test("back was hurt from each fault to the next change", () => {
 
 test("before, during and just after the fault nobody is called back", () => {
   const calm = story({ state: "calm" }, { state: "calm" }, { hurtTick: undefined, healedTick: undefined });
-  assert.match(verdictOf(calm), /^Both lanes are well\./);
+  assert.match(verdictOf(calm), /^Both lanes are healthy\./);
   const hurt = story({ state: "hurt", factor: 26.94 }, { state: "hurt", factor: null }, { healedTick: undefined });
-  assert.equal(verdictOf(hurt), "Since back was hurt, 26.9 requests reached it for each call with naive retries, – with Becalm.");
-  assert.equal(verdictOf(story({ state: "healed" }, { state: "healed" })), "Healed. Who comes back?");
+  assert.equal(verdictOf(hurt), "Since the fault began, back got 26.9 requests for each call with naive retries, – with Becalm.");
+  assert.equal(verdictOf(story({ state: "healed" }, { state: "healed" })), "Healed. Which lane recovers?");
 });
 
 test("who is down, recovering or back is said of each lane", () => {
@@ -48,9 +48,9 @@ test("who is down, recovering or back is said of each lane", () => {
 
 test("that users were stopped is said, while they are and after", () => {
   const stopped = story({ state: "stopped", holds: 1200 }, { state: "stopped", holds: 34 }, { paused: true });
-  assert.equal(verdictOf(stopped), "All users have stopped. 1,234 requests are still on their way; they come back when that has been so for 2 s.");
+  assert.equal(verdictOf(stopped), "All users have stopped. 1,234 requests are still in flight. The users come back 2 s after the last request has ended.");
   const quiet = story({ state: "stopped" }, { state: "stopped" }, { paused: true });
-  assert.match(verdictOf(quiet), /Nothing is on its way any more/);
+  assert.match(verdictOf(quiet), /No request is in flight any more/);
   assert.equal(
     verdictOf(story({ state: "back", recoveredTick: 36, afterStop: true }, { state: "back", recoveredTick: 22 })),
     "Naive retries were back only after all users had been stopped. Becalm was back after 1.0 s.",
@@ -60,7 +60,7 @@ test("that users were stopped is said, while they are and after", () => {
 test("a machine that is too busy is named, and one that keeps up is not", () => {
   assert.equal(paceOf({ lateMs: 101, slowTicks: 1, paceTicks: 40, slow: false }), "");
   assert.equal(paceOf({}), "", "an older program");
-  assert.match(paceOf({ lateMs: 1234.5, slowTicks: 7, paceTicks: 40, slow: true }), /^This machine is too busy for it: services had their turn up to 1\.2 s late in 7 of 40 half seconds\./);
+  assert.match(paceOf({ lateMs: 1234.5, slowTicks: 7, paceTicks: 40, slow: true }), /^This machine is too busy for the demo: services ran up to 1\.2 s late in 7 of 40 half seconds\./);
 });
 
 test("a fault that brings nobody down is said to", () => {

@@ -43,5 +43,5 @@ test("a store is up or away, with its error and the age of its answer", () => {
   assert.deepEqual(storeSaid({ up: true, answeredSecondsAgo: 0.25 }), { word: "up", weight: null, sentence: "answered 250 ms ago" });
   assert.deepEqual(storeSaid({ up: true, error: "NOPERM", answeredSecondsAgo: 1 }), { word: "up", weight: "warning", sentence: "NOPERM; answered 1 s ago" });
   assert.deepEqual(storeSaid({ up: false, error: "refused", answeredSecondsAgo: 90 }), { word: "away", weight: "critical", sentence: "refused; answered 1 min 30 s ago" });
-  assert.deepEqual(storeSaid({ up: false }), { word: "away", weight: "critical", sentence: "it never answered" });
+  assert.deepEqual(storeSaid({ up: false }), { word: "away", weight: "critical", sentence: "never answered" });
 });

@@ -10,7 +10,7 @@ const ZERO = {
 };
 const columns = Object.keys(ZERO);
 
-/** What the gateway says in one second; `counts` by endpoint of its one service. */
+/** One sample of the gateway; `counts` by endpoint of its only service. */
 function event(number, counts, { time = number * 1000, id = "ab", started = 1, name = "a" } = {}) {
   const endpoints = Object.entries(counts).map(([endpoint, each]) => ({ name: endpoint, ownGate: true, overloaded: false, row: Object.values({ ...ZERO, time, ...each }) }));
   return { number, time, id, started, reloads: 0, columns, services: [{ name, hosts: 1, usable: 1, ejected: 0, storm: { signs: [] }, endpoints }] };

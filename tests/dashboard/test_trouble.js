@@ -7,7 +7,7 @@ import { TROUBLES, troubleOf } from "../../dashboard/trouble.js";
 
 const NOTHING = { arrivals: 0, firstAttempt: 0, afterRetry: 0, failed: 0, retries: 0, hedges: 0, shed: 0, budgetEmpty: 0 };
 
-/** The word for a service with these counts, and what else is told of it. */
+/** The word for a service with these counts and this state. */
 function word(counts, { refused = 0, breakers = ["CLOSED"], overloaded = false, hosts = 2, usable = 2, ejected = 0, unhealthy = 0 } = {}) {
   return troubleOf({ sum: { ...NOTHING, ...counts }, refused, breakers, overloaded, hosts, usable, ejected, unhealthy }).word;
 }

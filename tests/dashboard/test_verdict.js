@@ -23,13 +23,13 @@ test("a dead service is said to be dead, since when, why, and what is done about
     told: { hosts: [bad("a"), bad("b")], ejectionsIgnored: true, endpoints: [endpoint("default", { state: "OPEN", since: new Date(AT + 8000).toISOString(), probesFailed: 84 })] },
     decisions: [failed("a", { outcome: "rejected", status: 503 }), failed("b", { outcome: "rejected", status: 503 }), failed("b", { outcome: "timed_out" })],
   });
-  assert.equal(verdict.sentence, `payment answers nothing since ${clock(AT)}: both hosts fail with 503; the breaker is open since ${clock(AT + 8000)} and asks about once a second; 84 probes failed; retries are stopped; 20 callers/s get 503.`);
+  assert.equal(verdict.sentence, `payment answers no call since ${clock(AT)}: both hosts fail with 503; the breaker is open since ${clock(AT + 8000)} and sends a probe about once a second; 84 probes failed; retries are stopped; 20 callers/s get 503.`);
   assert.equal(verdict.weight, "critical");
-  assert.match(verdict.advice, /hosts say themselves/);
+  assert.match(verdict.advice, /logs of its hosts/);
 });
 
 test("what is well is said in one clause, and what retries save as such", () => {
-  assert.equal(said({}).sentence, "payment is well: 100 % of 20 requests/s are answered.");
+  assert.equal(said({}).sentence, "payment is healthy: 100 % of 20 requests/s are answered.");
   assert.equal(said({}).advice, "");
   assert.equal(said({ figures: { requests: 0, failed: 0, retries: 0, refused: 0 }, trouble: { ...FINE, word: "idle" } }).sentence, "payment has no requests.");
   const saved = said({ figures: { requests: 20, first: 0.72, success: 1, failed: 0, retries: 5, refused: 0 }, trouble: { ...FINE, word: "saved by retries" } });
@@ -46,7 +46,7 @@ test("one bad host of several, one breaker of several, and an order have their o
   });
   assert.equal(partly.sentence, "payment answers only 85 % of its callers: 1 of 3 hosts refuses connections and gets no calls; the breaker of charge is open; most retries are stopped, 1/s are sent; 3 callers/s get 503.");
   const forced = said({ trouble: { ...OPEN, word: "forced open" }, figures: { requests: 2, first: 0, success: 0, failed: 2, retries: 0, refused: 0 }, told: { hosts: [good("a")], endpoints: [endpoint("default", { state: "FORCED_OPEN" }, { lastSuccess: undefined })] } });
-  assert.equal(forced.sentence, "payment answers nothing and has answered nothing since the gateway started: an operator has forced the breaker open; retries are stopped; 2 callers/s get no answer.");
+  assert.equal(forced.sentence, "payment answers no call and has answered none since the gateway started: an operator has forced the breaker open; retries are stopped; 2 callers/s get no answer.");
   assert.match(forced.advice, /Release/);
 });
 
@@ -69,7 +69,7 @@ test("a host that fails its health checks is among the bad ones, and spared whil
 });
 
 test("fractions of a request and of a retry count", () => {
-  assert.equal(said({ figures: { requests: 0.4, failed: 0, retries: 0, refused: 0 } }).sentence, "payment has 0.4 requests/s and none has ended yet.");
+  assert.equal(said({ figures: { requests: 0.4, failed: 0, retries: 0, refused: 0 } }).sentence, "payment has 0.4 requests/s, and no call has ended yet.");
   const few = said({ trouble: { ...OPEN, word: "failing" }, figures: { requests: 1, first: 0.5, success: 0.5, failed: 0.5, retries: 0, refused: 0.5 } });
   assert.match(few.sentence, /retries are stopped/);
 });

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What hosts that speak HTTP/2 have in common: a socket that listens, and a thread for each connection."""
+"""The common part of hosts that speak HTTP/2: a listening socket, and a thread for each connection."""
 
 import socket
 import threading
 
-GUARD = 60  # seconds for what must come: not a claim, a busy machine may need most of them
+GUARD = 60  # seconds to wait for an event: not a claim, a busy machine may need most of them
 
 
 class Accepting:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Certificates for tests, made by the openssl command, and what python's ssl makes of them."""
+"""Certificates for tests, made by the openssl command, and python's ssl contexts with them."""
 
 import itertools
 import os

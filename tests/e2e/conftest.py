@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the end-to-end tests share: real gateway processes and hosts that misbehave, on loopback and in bounded time.
-The program is the one named by BECALM. Every gateway must end with 0 when told to, without a sanitizer's report."""
+"""Fixtures of the end-to-end tests: real gateway processes and hosts that misbehave, on loopback and in bounded time.
+The program is the one named by BECALM. Every gateway must exit with 0 after TERM, without a sanitizer's report."""
 
 import os
 import pathlib
@@ -79,9 +79,9 @@ class Gateway:
         tls=None,
         parts=(),
     ):
-        """listen, admin: on which IP address, with a port of its own; None: as the policy says. handed: listening
-        sockets that it gets by LISTEN_FDS. dumpable: None says that a test which is not root may look at it. tls: what stands behind
-        `tls:` of its listener. parts: more files and folders of its policy."""
+        """listen, admin: the IP address, with a free port; None: as in the policy. handed: listening sockets that the
+        gateway gets by LISTEN_FDS. dumpable: None lets a test without root privileges inspect the process. tls: the
+        text behind `tls:` of its listener. parts: more files and folders of its policy."""
         self.folder = folder
         self.path = folder / "becalm.yaml"
         self.path.write_text(policy)
@@ -154,14 +154,14 @@ class Gateway:
         except TimeoutError:
             return False
 
-    # What it says.
+    # Its output.
 
     def log(self):
-        """What it wrote to stderr: its log."""
+        """The gateway's stderr: its log."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def access(self, least=0):
-        """Its access log, line by line. A running gateway writes it behind the answers: it has at least so many lines."""
+        """Its access log, line by line. The gateway writes it after the answers: this waits for `least` lines."""
         if least:
             wait_until(lambda: len(self.access()) >= least, what=self.access)
         return (self.folder / "stdout").read_text(errors="replace").splitlines()
@@ -170,7 +170,7 @@ class Gateway:
         return [line for line in self.log().splitlines() if word in line]
 
     def told(self, word, count=1):
-        """The lines of the log with this word, once there are so many: a thread of the gateway writes them behind its answers. A
+        """The lines of the log with this word, once there are enough: a thread of the gateway writes them after its answers. A
         gateway that has ended writes no more."""
         ended = False
         while len(self.log_lines(word)) < count:
@@ -198,8 +198,8 @@ class Gateway:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def fill_descriptors(self, host, calls=20):
-        """Leaves it no descriptor: so many calls, which the host answers once the event is set, take all that it may open.
-        Returns the event and the clients. Clients that ask nothing would be closed for newer ones."""
+        """Leaves the gateway no descriptor: calls that the host answers once the event is set take all that it may
+        open. Returns the event and the clients. Clients without a request would be closed for newer ones."""
         go = threading.Event()
         host.on("*", Reply(when=go.is_set))
         most = self.settled_fds() + 2 * calls
@@ -250,7 +250,7 @@ class Gateway:
         """Waits until it has that value: a call is counted after its last byte is written, so a moment after its answer."""
         wait_until(lambda: self.metric(name, **labels) == value, what=lambda: (name, labels, self.metric(name, **labels)))
 
-    # What it is told.
+    # Orders to the gateway.
 
     def ask(self, method="GET", path="/", **more):
         return ask(self.port, method, path, **more)
@@ -274,7 +274,7 @@ class Gateway:
         self.ended = True
 
     def end(self):
-        """TERM, and what must hold of every end."""
+        """Sends TERM, and checks the rules of every end."""
         if self.ended:
             return
         self.ended = True

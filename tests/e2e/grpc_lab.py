@@ -25,8 +25,9 @@ KINDS = {
 
 
 class GrpcHost(grpc.GenericRpcHandler):
-    """A server. Its methods are /lab.Lab/<name>: `unary`, `server`, `client` and `both` give a function each, or several by name:
-    unary={"Get": function}. A function gets what grpcio gives it: a message or an iterator, and the context."""
+    """A server. Its methods are /lab.Lab/<name>: `unary`, `server`, `client` and `both` give a function each, or
+    several by name: unary={"Get": function}. A function gets the arguments of grpcio: a message or an iterator, and the
+    context."""
 
     def __init__(self, options=(), compression=None, credentials=None, **methods):
         self.handlers = {}

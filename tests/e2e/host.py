@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A host that misbehaves as it is told, commanded from the test in the same process."""
+"""A host that misbehaves on order of the test, in the same process."""
 
 import asyncio
 import dataclasses
@@ -13,12 +13,12 @@ from message import Message, signed
 from ports import free_port
 
 PIECE = 256 * 1024
-GUARD = 180  # seconds for what must come: not a claim, a busy machine may need most of them
+GUARD = 180  # seconds to wait for an event: not a claim, a busy machine may need most of them
 
 
 @dataclasses.dataclass
 class Reply:
-    """What is done with one request."""
+    """The host's reply to one request."""
 
     status: int = 200
     body: bytes = b"fine"
@@ -29,7 +29,7 @@ class Reply:
     trailers: tuple = ()
     interim: bytes = b""  # sent before the answer, before the request's body is read
     raw: bytes = None  # these bytes instead of an answer
-    cut: int = None  # only so many bytes of it
+    cut: int = None  # only this number of its bytes
     end: str = "keep"  # then: keep, close, reset, hang, deaf (which reads nothing any more)
     early: bool = False  # do not wait for the request's body
     unsized: bool = False  # the body ends with the connection
@@ -62,14 +62,14 @@ class Reply:
 
 
 class Tunnel:
-    """A reply that answers 101 and then gives back what it gets."""
+    """A reply that answers 101 and then echoes the bytes of the tunnel."""
 
     def __init__(self, fields=(("Connection", "Upgrade"), ("Upgrade", "websocket"))):
         self.fields = fields
 
 
 class Host:
-    """Listens on a port of 127.0.0.1. on(path, reply...) says what to do: the last reply is repeated; a function gets
+    """Listens on a port of 127.0.0.1. on(path, reply...) sets the replies: the last reply is repeated; a function gets
     the request and returns a reply. `requests` are those whose head has come, in their order."""
 
     def __init__(self, port=None, tls=None, introduced=False):
@@ -107,7 +107,7 @@ class Host:
         self.requests = []
 
     def wait(self, count, path=None, seconds=GUARD):
-        """Until so many requests have come."""
+        """Waits until `count` requests have arrived."""
         wait_until(lambda: self.count(path) >= count, seconds)
 
     # Its life.
@@ -116,7 +116,7 @@ class Host:
         self._do(self._start())
 
     def stop(self):
-        """Stops listening, and resets its connections: what a killed process looks like."""
+        """Stops listening, and resets its connections, like a killed process."""
         self._do(self._stop())
 
     def drop_idle(self):
@@ -124,7 +124,7 @@ class Host:
         self._do(self._drop())
 
     def say(self, data):
-        """Sends bytes that nobody asked for, on every connection."""
+        """Sends unsolicited bytes on every connection."""
         self._do(self._say(data))
 
     def close(self):
@@ -183,7 +183,7 @@ class Host:
             writer.close()
 
     async def _exchange(self, reader, writer, rest, introduced=None):
-        """One request and its answer. Returns what came behind it; None: the connection is over."""
+        """One request and its answer. Returns the bytes behind it; None: the connection is over."""
         request = Message()
         request.connection = self.connections
         request.introduced = introduced
@@ -220,7 +220,7 @@ class Host:
         if reply.end == "keep" and request.complete:
             return rest
         if reply.end == "reset":
-            await asyncio.sleep(0.001)  # what was written leaves first
+            await asyncio.sleep(0.001)  # written bytes are sent first
             _reset(writer)
         elif reply.end == "deaf":
             await asyncio.Event().wait()
@@ -239,7 +239,7 @@ class Host:
 
 
 async def introduction(reader):
-    """(version, what it says: ("TCP4", its address, its port, our address, our port), or a word)."""
+    """(version, content: ("TCP4", its address, its port, our address, our port), or a word)."""
     start = await reader.readexactly(12)
     if start != b"\r\n\r\n\0\r\nQUIT\n":
         line = (start + await reader.readuntil(b"\r\n")).decode() if not start.endswith(b"\r\n") else start.decode()
@@ -291,8 +291,8 @@ def _reset(writer):
 
 
 def fill(listener):
-    """Connects until its queue, as short as can be, is full, so that the kernel answers nobody any more. Who waits for
-    that; they must be kept for as long as it shall be so."""
+    """Connects until the shortest possible accept queue is full, so that the kernel answers no further client. Returns
+    the waiting sockets; the caller keeps them as long as the queue shall be full."""
     crowd, unanswered = [], 0
     while unanswered < 3:
         each = socket.socket(listener.family)
@@ -304,7 +304,7 @@ def fill(listener):
 
 
 def wait_until(true, seconds=GUARD, what=lambda: ""):
-    """Looks again and again; a test that waits for ever is worse than one that fails. `what` tells what was seen."""
+    """Polls `true`; a test that waits for ever is worse than one that fails. `what` describes the last state."""
     until, pause = time.monotonic() + seconds, 0.005
     while not true():
         assert time.monotonic() < until, f"did not come true within {seconds} s {what()}"

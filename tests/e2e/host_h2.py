@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A host that speaks HTTP/2 by python's h2, in clear text or with TLS, and does to each stream what it is told."""
+"""A host that speaks HTTP/2 by python's h2, in clear text or with TLS, and treats each stream as the test orders."""
 
 import dataclasses
 import socket
@@ -244,8 +244,8 @@ class Connection:
 
 
 class HostH2(Accepting):
-    """at_head and at_end get the request and say what is done with it; None: nothing yet. settings_wait: an event before which
-    nothing is said, not even SETTINGS. reads: whether windows are opened again."""
+    """at_head and at_end get the request and return the reply; None: no reply yet. settings_wait: an event before which
+    the host sends nothing, not even SETTINGS. reads: whether windows are opened again."""
 
     def __init__(self, at_end=None, at_head=None, streams=100, window=65535, tls=None, settings_wait=None, reads=True):
         self.at_end = at_end or (lambda asked: Answer(body=asked.body or b"ok"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A host of HTTP/2 whose frames are made by hand, and whose connections come to grief at any frame, as a seed says. It is honest: what it refuses or
-leaves out of a GOAWAY it does not execute. It counts what it has executed by path, and knows which requests it may have, so that a test can tell a call
-that was lost from one that nobody could have saved."""
+"""A host of HTTP/2 with handmade frames, whose connections break at any frame, as a seed chooses. It is honest: it does
+not execute a request that it refuses or leaves out of a GOAWAY. It counts executed requests by path, and knows which
+requests it may have received, so that a test can tell a lost call from one that no gateway could have saved."""
 
 import collections
 import hashlib
@@ -20,10 +20,11 @@ END_STREAM, END_HEADERS = 1, 4
 REFUSED = 7
 LAST = 2**31 - 1
 
-# Where it happens: at the n-th frame of that kind, when its nine bytes were read or all of it; or at the n-th answer, behind so much of it.
+# The place of the fault: at the n-th frame of that kind, behind its first nine bytes or all of it; or at the n-th
+# answer, behind a part of it.
 SEEN = ["preface", "settings", "ack", "window", "headers", "data", "end"]
 SAID = ["answer_begun", "answer_head", "answer_part", "answer_whole"]
-# What happens. A code: RST_STREAM of the stream that the frame was for.
+# The kind of the fault. A code: RST_STREAM of the stream that the frame was for.
 DEATHS = ["fin", "goaway_fin", "goaway_out_fin", "goaway_out_live", "goaway_all_live", "goaway_twice"]
 RESETS = list(range(14)) + [255]
 
@@ -97,7 +98,7 @@ class Connection:
             self.socket.close()
 
     def drain(self):
-        """Nothing is executed any more, but what was written is known."""
+        """The host executes no further requests, but still counts the written ones."""
         try:
             socket.socket.shutdown(self.socket, socket.SHUT_WR)  # also beneath TLS, whose other way stays open
             while True:
@@ -134,7 +135,7 @@ class Connection:
             self.at("end", "whole", number)
 
     def note(self, kind, flags, number, payload):
-        """What a frame says of its request."""
+        """Notes the request of a frame."""
         if kind == HEADERS:
             fields = self.hpack.decode(payload[5:] if flags & 0x20 else payload, raw=False)
             stream = self.streams.setdefault(number, Stream(number))
@@ -144,7 +145,7 @@ class Connection:
             self.streams[number].body.update(payload)
             self.streams[number].length += len(payload)
 
-    # ---- what it does ----
+    # ---- its answers ----
 
     def execute(self, number):
         stream = self.streams[number]
@@ -204,7 +205,7 @@ class Connection:
             self.goaway(what, where == "answer_begun")
 
     def reset(self, where, code, number):
-        """RST_STREAM. Who was executed, or is half answered, is not refused."""
+        """RST_STREAM. A request that was executed, or is half answered, is not refused."""
         stream = self.streams.get(number)
         if stream is None or stream.over or where == "answer_begun" or (code == REFUSED and self.host.is_executed(stream)):
             return
@@ -230,15 +231,16 @@ class Connection:
 
 
 class HostDrill(Accepting):
-    """aborts: connections die by a reset, where they otherwise end: then nobody knows what of them was not read."""
+    """aborts: connections die by a reset, where they otherwise end: then it is unknown which of their bytes were not
+    read."""
 
     def __init__(self, seed, trouble=0.8, aborts=False, tls=None, listener=None):
         self.seed, self.trouble, self.with_aborts = seed, trouble, aborts
         self.rng = random.Random(seed)
         self.lock = threading.Lock()
         self.done = collections.Counter()  # path: how often it was executed
-        self.bodies = {}  # path: the digest of what was executed
-        self.spoilt = set()  # paths that nobody could know the end of
+        self.bodies = {}  # path: the digest of the executed request
+        self.spoilt = set()  # paths of requests whose fate the gateway can't know
         self.troubles = collections.Counter()
         self.refusals = 0
         self.plans = []  # that come next: all, in an order of the seed's
@@ -279,7 +281,7 @@ class HostDrill(Accepting):
                 self.spoilt.add(path)
 
     def lose(self, connection):
-        """Of the streams that a lost connection has read and not left out nobody knows what became."""
+        """The fate of streams is unknown that a lost connection has read and no GOAWAY has left out."""
         for stream in connection.streams.values():
             if stream.number <= connection.last and not stream.over and stream.path is not None:
                 self.spoil(stream.path)

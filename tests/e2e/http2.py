@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client that speaks HTTP/2: python's h2, and frames by hand for what h2 would not send."""
+"""A client that speaks HTTP/2: python's h2, and handmade frames that h2 would not send."""
 
 import dataclasses
 import socket
@@ -128,7 +128,7 @@ class Http2:
         self.until(lambda: self.pongs >= wanted)
 
     def take(self):
-        """Some bytes, and what they mean."""
+        """Some bytes, and their meaning."""
         data = b"" if self.over else self.socket.recv(65536)
         if not data:
             self.over = True
@@ -174,7 +174,7 @@ class Http2:
         return answer
 
     def until(self, true):
-        """Takes what comes until that holds."""
+        """Reads frames until the condition holds."""
         while not true():
             assert not self.over, "the connection has ended"
             self.take()
@@ -214,7 +214,7 @@ class Frames:
         try:
             self.socket.sendall(data)
         except OSError:
-            pass  # it has heard enough; what it said before is still to be read
+            pass  # the gateway reads no more; its earlier frames are still to be read
 
     def frames(self):
         while True:
@@ -236,7 +236,7 @@ class Frames:
 
 
 def real_clients(host, url, *curl):
-    """What curl, nghttp and h2load make of it."""
+    """curl, nghttp and h2load as clients."""
 
     def run(*words):
         return subprocess.run(words, capture_output=True, check=True, timeout=GUARD).stdout

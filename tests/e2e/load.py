@@ -45,7 +45,7 @@ class Load(threading.Thread):
         self.results = []
         self.sent = 0
         self.broken = None
-        self.held = False  # True: nothing is sent now; at a rate, what was left out comes afterwards
+        self.held = False  # True: no request is sent now; at a rate, the omitted requests are sent afterwards
         self._free = []
         self._stopping = False
 
@@ -71,7 +71,7 @@ class Load(threading.Thread):
         return self.finish()
 
     def wait(self, count, since=0):
-        """Until so many requests that were sent since then are answered, however long a busy machine takes for it."""
+        """Waits until `count` requests that were sent since then are answered, however long a busy machine takes."""
         wait_until(lambda: sum(result.at > since for result in list(self.results)) >= count, what=lambda: str(len(self.results)))
 
     def _over(self):
@@ -163,7 +163,7 @@ def success(results):
 
 
 def reasons(results):
-    """{what our own answers gave as reason, or why there was none: how many}, for those that were not 200."""
+    """{the reason of the gateway's own answer, or the error of the client: count}, for requests without a 200."""
     counts = {}
     for result in results:
         if result.status != 200:

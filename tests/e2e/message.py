@@ -3,7 +3,7 @@
 
 import hashlib
 
-# Behind the last chunk of a body, and not well-formed, or with what belongs to a head only.
+# Trailers that are malformed, or have fields that belong to a head only.
 BAD_TRAILERS = {
     "a length": b"content-length: 9\r\n\r\n",
     "a coding": b"etag: a\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -32,7 +32,7 @@ class Message:
         self._buffer = b""
         self._step = "size"
 
-    # What it says.
+    # Its content.
 
     @property
     def status(self):
@@ -63,7 +63,7 @@ class Message:
     # Reading it.
 
     def feed(self, data):
-        """Takes what belongs to it; returns what does not."""
+        """Takes the bytes of this message; returns the rest."""
         self._buffer += data
         while not self.complete and self._advance():
             pass
@@ -160,7 +160,7 @@ def request(method="GET", path="/", host="a.test", fields=(), body=None, version
 
 
 def signed(payload):
-    """A body that says itself whether it is whole and nobody else's."""
+    """A body with a checksum and its request's name, so that a test sees whether it is whole and in the right place."""
     return hashlib.sha256(payload).hexdigest().encode() + b" " + payload
 
 

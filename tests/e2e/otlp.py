@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A receiver of traces: what a collector gets by OTLP over HTTP, in JSON, held strictly to opentelemetry-proto's schema (trace/v1,
-common/v1, resource/v1): no key that it does not have, every value of its type, ids as hexadecimal digits, 64-bit numbers as texts."""
+"""A receiver of traces by OTLP over HTTP, in JSON, which strictly checks opentelemetry-proto's schema (trace/v1,
+common/v1, resource/v1): no key that it does not have, every value of its type, ids as hexadecimal digits, 64-bit
+numbers as texts."""
 
 import json
 import re
@@ -37,7 +38,7 @@ def list_of(shape):
 
 
 def fits(value, shape):
-    """A mapping from keys to what their values have to be; a key that ends with ! has to be there."""
+    """A mapping from keys to the checks of their values; a key that ends with ! is required."""
     if callable(shape):
         assert shape(value), (value, shape)
         return True
@@ -125,7 +126,7 @@ class Collector(Host):
         return f"{'https' if self.tls else 'http'}://{self.address}"
 
     def spans(self):
-        """All that came, whatever was answered."""
+        """All spans that came, whatever the receiver answered."""
         found = []
         for export in list(self.requests):
             if export.complete:

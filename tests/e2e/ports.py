@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ports that belong to one test program. A host that stops and starts again would otherwise find requests of another test's gateway, whose own
-host had the port before: the kernel gives a port that nobody holds to the next program that asks."""
+"""Ports that belong to one test program. A host that stops and starts again would otherwise find requests of another
+test's gateway, whose own host had the port before: the kernel gives a free port to the next program that asks."""
 
 import itertools
 import random
@@ -29,7 +29,7 @@ PORTS_LOCK = threading.Lock()
 
 
 def free_port():
-    """A port of 127.0.0.1 on which nobody listens. Old connections on it that only wait for their end do not matter."""
+    """A port of 127.0.0.1 without a listener. Old connections on it that only wait for their end do not matter."""
     while True:
         with PORTS_LOCK:
             _, port = next(PORTS)

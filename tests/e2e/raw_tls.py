@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TLS 1.3 by libssl itself, for what python's ssl does not do: new keys, as often as one likes."""
+"""TLS 1.3 by libssl itself, because python's ssl can't update keys."""
 
 import ctypes
 import ctypes.util
@@ -34,7 +34,7 @@ def library():
 
 
 class RawTls:
-    """Over a connected socket, which blocks. certificate: it is the server. It verifies nobody."""
+    """Over a connected socket, which blocks. certificate: this side is the server. It verifies no peer."""
 
     def __init__(self, socket, certificate=None):
         self.socket = socket
@@ -51,7 +51,7 @@ class RawTls:
         assert shake(self.ssl) == 1
 
     def update(self, times):
-        """New keys for what we send, so often."""
+        """Updates the keys of the sending side, `times` times."""
         for _ in range(times):
             self.lib.SSL_key_update(self.ssl, 0)
             self.lib.SSL_do_handshake(self.ssl)

@@ -46,7 +46,7 @@ class Redis:
         raise AssertionError("redis-server does not start: " + (self.folder / "log").read_text()[-2000:])
 
     def _move(self):
-        """Somebody else has its port, or that of its bus."""
+        """Another process has its port, or the port of its bus."""
         self.port = free_port()
         self.address = f"{self.ip}:{self.port}"
         self.url = f"redis://{self.address}"
@@ -116,7 +116,7 @@ class Redis:
 
 
 class Relay:
-    """Stands between gateways and a Redis: `to` may be changed; what the server says is late, or something else is said."""
+    """Stands between gateways and a Redis: `to` may be changed; answers of the server can be delayed or replaced."""
 
     def __init__(self, to):
         self.to = to

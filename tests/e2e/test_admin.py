@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The admin address: what it tells, what it does, and to whom."""
+"""The admin address: its pages, its orders, and its access rules."""
 
 import json
 import os
@@ -41,12 +41,12 @@ def post(gateway, path, body=None, **more):
 
 
 def target(gateway, service="a", endpoint="default"):
-    """What /api/state says of it."""
+    """The answer of /api/state."""
     services = {each["name"]: each for each in page(gateway, "/api/state")["services"]}
     return {each["name"]: each for each in services[service]["endpoints"]}[endpoint]
 
 
-# What it tells.
+# Pages.
 
 
 def test_health_and_readiness(pair):
@@ -240,7 +240,7 @@ def test_policy_says_where_each_value_came_from(pair):
     assert policy["targets"][1]["inForce"]["maxRetries"] == 0, "as a gateway it retries nothing"
 
 
-# What it does.
+# Orders.
 
 
 def test_policy_can_be_that_of_one_service(gateway, host):
@@ -341,7 +341,7 @@ def test_orders_that_make_no_sense_are_refused(pair):
     assert target(gateway)["breaker"]["state"] == "CLOSED"
 
 
-# To whom.
+# Access.
 
 
 def test_only_names_of_this_machine_are_answered_to(pair):
@@ -566,7 +566,7 @@ def test_more_askers_than_places_push_out_who_is_idle(pair):
         assert wire.ask(path="/healthz", host="localhost").status == 200
     assert admin(gateway, path="/healthz").status == 200
     assert wires[0].at_end(), "the one that was silent for longest"
-    for wire in wires[8:]:  # whoever looked whether it is ready may still have had a place
+    for wire in wires[8:]:  # the request that looked for readiness may still have held a place
         assert wire.ask(path="/healthz", host="localhost").status == 200, "and nobody who spoke later"
     for wire in wires:
         wire.close()
@@ -601,7 +601,7 @@ STRANGERS = {
 
 
 class Flood:
-    """Connections of somebody without a token, 300 a second: each says its words and stays."""
+    """Connections of a client without a token, 300 a second: each sends its bytes and stays open."""
 
     def __init__(self, port, words, with_):
         self.port, self.words = port, words
@@ -642,7 +642,7 @@ def test_probes_are_answered_beside_a_flood_without_a_token(gateway, host, tmp_p
     try:
         wait_until(lambda: flood.count > 70)
         answers = []
-        for i in range(10):  # who is pushed out is cut off, so that this ends
+        for i in range(10):  # a displaced connection is closed, so that this loop ends
             answers.append(admin(there, path=("/healthz", "/readyz")[i % 2]).status)
             time.sleep(0.1)
         assert answers == [200] * 10
@@ -699,7 +699,7 @@ def test_it_answers_when_there_are_no_descriptors_left(pair):
     go, crowd = gateway.fill_descriptors(host)
     answers = [admin(gateway, path=path) for path in ("/healthz", "/api/state", "/metrics") * 5]
     assert [answer.status for answer in answers] == [200] * len(answers)
-    # Each gets the one that is kept for it, once nobody has given another back a moment before.
+    # Each gets the slot that is reserved for it, once no client has given another slot back a moment before.
     wait_until(lambda: admin(gateway, path="/healthz").get("connection") == "close")
     go.set()
     for wire in crowd:

@@ -45,7 +45,7 @@ services:
     match: {prefix: /flaky}
     budget: {kind: none}
     maxRetries: 5
-  sealed: # nobody asks for it: handshakes and certificates are shown all the same
+  sealed: # it has no requests: its handshakes and certificates are still shown
     hosts: ["https://127.0.0.1:1"]
     match: {prefix: /sealed}
     tls: SHOWN

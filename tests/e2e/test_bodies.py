@@ -55,7 +55,7 @@ def test_a_body_that_drips_ends_after_its_time(pair, what):
 
 
 def test_a_slow_upload_that_keeps_the_rate_goes_through(pair):
-    """16 KiB in each bodyTimeout, with pauses nearly as long: what a bad line does to a large file."""
+    """16 KiB in each bodyTimeout, with pauses nearly as long, like a large file on a bad line."""
     gateway, host = pair("bodyTimeout: 4s")
     total = 10 * 16384
     with gateway.wire() as wire:
@@ -106,7 +106,7 @@ def test_slow_bodies_of_a_crowd_make_room(pair, workers, first, source):
     wires = [gateway.wire(source=SLOW).send(first) for _ in range(20)]
     try:
         wait_until(lambda: gateway.metric("becalm_connections") == 20)
-        time.sleep(1)  # what has just begun is not slow
+        time.sleep(1)  # a body that has just begun is not slow
         assert [gateway.ask(source=source).status for _ in range(12)] == [200] * 12
     finally:
         for wire in wires:

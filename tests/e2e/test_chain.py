@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ten gateways in a row: what a dead leaf sees. BECALM_CHAIN_SECONDS makes the fault longer than the usual six."""
+"""Ten gateways in a row: the load on a dead leaf. BECALM_CHAIN_SECONDS makes the fault longer than the usual six."""
 
 import os
 import time

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The log tells that a service is down once, and that it is back once, whatever its traffic. Times are held by test_changes.c."""
+"""The log tells that a service is down once, and that it is back once, with any traffic. test_changes.c checks the
+times."""
 
 from host import Reply, wait_until
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Random traffic, hosts and reloads all at once: nothing breaks, nothing is mixed up, and nothing is left behind.
-The seed is printed; BECALM_CHAOS_SEED sets it. It fixes who does what, not the order in which threads get their turns.
-BECALM_SOAK=1 goes on for a minute."""
+"""Random traffic, hosts and reloads all at once: no call breaks a rule, no answers are mixed up, and no memory is left
+behind. The seed is printed; BECALM_CHAOS_SEED sets it. It fixes the actions of each thread, not the order of the
+threads. BECALM_SOAK=1 goes on for a minute."""
 
 import collections
 import contextlib
@@ -30,7 +30,7 @@ UPGRADE = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
 CHARGE = "/charge"
 PATHS = ["/", "/hedge", "/stream", "/few", CHARGE]
 
-# ---- what is common to all sides ----
+# ---- common to all sides ----
 
 
 class Over(Exception):
@@ -69,7 +69,7 @@ def chunked(rng, body, trailers=b""):
 
 
 class Crew:
-    """Threads that go on until they are told to stop. What breaks in one of them is the test's failure."""
+    """Threads that run until the test stops them. An exception in one of them fails the test."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -95,7 +95,7 @@ class Crew:
         self._threads.append(threading.Thread(target=run, daemon=True))
 
     def work(self, seconds, process):
-        """For so long, or until that process has ended."""
+        """Sleeps for this time, or until that process has ended."""
         for thread in self._threads:
             thread.start()
         until = time.monotonic() + seconds
@@ -114,8 +114,8 @@ class Crew:
 
 
 class Line:
-    """A host's connection, on which one thread at a time speaks: a host that says what nobody asked for ends its connection
-    before its next answer, which would be taken for another's."""
+    """A host's connection, on which one thread at a time speaks: a host that sends unsolicited bytes closes its
+    connection before its next answer, or that answer would go to another request."""
 
     def __init__(self, sock):
         self.socket = sock
@@ -177,7 +177,7 @@ class WildHost:
             return list(self._open)
 
     def say_something(self, data):
-        """What nobody asked for, on every connection, and then its end."""
+        """Sends unsolicited bytes on every connection, then closes it."""
         for line in self.connections():
             with contextlib.suppress(OSError):
                 line.say_last(data)
@@ -197,7 +197,7 @@ class WildHost:
             rest = b""
             while True:
                 rest = self._exchange(sock, rng, rest)
-        except (OSError, Over, ValueError, IndexError, AssertionError):  # tunnels bring what is no request
+        except (OSError, Over, ValueError, IndexError, AssertionError):  # tunnels carry bytes that are no request
             pass
         finally:
             with self._lock:
@@ -312,7 +312,7 @@ class WildHost:
         time.sleep(rng.uniform(0, 0.1))
 
     def do_twice(self, sock, rng, got):
-        """The second must be nobody's."""
+        """The second of two pipelined answers must not reach any client."""
         sock.sendall(self._answer(got) * 2)
 
     def do_stall(self, sock, rng, got):
@@ -339,7 +339,7 @@ class WildHost:
 
 
 class Client:
-    """One connection and what comes to its mind. `targets` are the addresses that may be listened on."""
+    """One connection and its random requests. `targets` are the addresses that may be listened on."""
 
     def __init__(self, crew, number, targets):
         self.crew = crew
@@ -416,12 +416,12 @@ class Client:
             time.sleep(rng.uniform(0, 0.5))
         leave(rng, wire.socket)
 
-    # What it asks. Each gives method, name and bytes.
+    # Kinds of requests. Each returns method, name and bytes.
 
     def _request(self, rng, last):
         self.numbers += 1
         kinds = [self._plain, self._plain, self._upload, self._charge]
-        if last or rng.random() < 0.1:  # what ends a connection
+        if last or rng.random() < 0.1:  # a request that ends its connection
             kinds += [self._upgrade, self._connect, self._bad]
         return rng.choice(kinds)(rng, f"{self.name}.{self.numbers}")
 
@@ -484,7 +484,7 @@ EXTRA = [  # (how likely, the field)
 
 
 def fields_of(rng, name):
-    """What any request may have, in any combination."""
+    """Fields that any request may have, in any combination."""
     fields = [tuple(line.split(": ")) for share, line in EXTRA if rng.random() < share]
     if rng.random() < 0.4:
         fields.append(("idempotency-key", f'"{name}"'))
@@ -558,7 +558,7 @@ def reload(rng, crew, gateway, write):
 
 
 def disturb(rng, crew, hosts):
-    """A host is killed and comes back, closes its connections, or says what nobody asked for."""
+    """A host is killed and comes back, closes its connections, or sends unsolicited bytes."""
     time.sleep(rng.uniform(0.02, 0.4))
     what, each = rng.choice(["restart", "drop", "say"]), rng.choice(hosts)
     crew.counts[what] += 1
@@ -571,7 +571,7 @@ def disturb(rng, crew, hosts):
 
 
 def look(rng, admin):
-    """Somebody always looks at it."""
+    """A client always polls the admin address."""
     path = rng.choice(["/metrics", "/api/state", "/api/decisions", "/api/history", "/api/policy", "/healthz"])
     with Wire(admin) as wire:
         wire.socket.settimeout(PATIENCE)

@@ -26,7 +26,7 @@ SHARED = ENFORCED.replace("kind: none", "kind: none, shared: {percent: 20}")
 
 
 class Clock:
-    """Of the programs that have its environment: set() makes it wrong by so many seconds, while they run."""
+    """The clock of programs with this environment: set() shifts it by some seconds, while they run."""
 
     def __init__(self, folder):
         library = folder / "clock.so"
@@ -109,7 +109,8 @@ def test_a_store_whose_clock_is_set_back_does_not_refuse_new_keys_for_as_long(th
 
 
 def test_a_key_of_an_owner_that_died_is_not_in_flight_for_as_long_as_the_clock_was_set_back(redis, clock):
-    """A lease ends one lease after somebody has asked for the key. One that is longer by less than a minute may be that of another gateway."""
+    """A lease ends one lease time after a gateway has asked for the key. A lease that is longer by less than a minute
+    may be that of another gateway."""
     text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
     names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
 
@@ -129,7 +130,8 @@ def test_a_key_of_an_owner_that_died_is_not_in_flight_for_as_long_as_the_clock_w
 
 
 def test_who_has_listed_before_sees_a_clock_that_was_set_and_who_has_not_trusts_it(redis):
-    """Each row: what the asker thinks that the clock shows, in seconds from now, and what a new key gets then. Nobody has listed for an hour."""
+    """Each row: the time of the asker's clock, in seconds from now, and the answer for a new key. No gateway has listed
+    keys for an hour."""
     text = (Path(__file__).parents[2] / "src/redis/keys.lua").read_text()
     names = [f"becalm:{{default}}:{name}" for name in ("held", "era", "e:1", "k:" + "a" * 32, "g:" + "b" * 32)]
     now = int(redis.says("TIME").split(b"\r\n")[2])

@@ -26,7 +26,7 @@ SOAK = os.environ.get("BECALM_SOAK") == "1"
 
 
 class Keeper:
-    """A host of one connection after the other that notes what it reads, and closes when it is told to."""
+    """A host that serves one connection after the other, notes the bytes that it reads, and closes on order."""
 
     def __init__(self, fields="", close_first=0):
         self.fields = fields
@@ -173,7 +173,7 @@ def test_a_post_on_a_fresh_connection_that_is_closed_at_once_was_never_sent(gate
 
 @pytest.mark.skipif(not can_trace(), reason="strace can't delay this program's writes")
 def test_a_post_that_its_host_may_have_read_is_not(gateway, keeper):
-    """It has closed its side only, and still reads: nobody knows what it does with that."""
+    """The host has closed only its own side, and still reads: it may have executed the request."""
     host = keeper()
     made = gateway(policy(host.address), wrapper=DELAY)
     answer = ask_while_it_closes(made, host, lambda connection: connection.shutdown(socket.SHUT_WR))
@@ -296,9 +296,9 @@ def test_rolling_restarts_lose_neither_a_get_nor_a_post(gateway, kind, asks):
         results = load.finish()
         lost = [result for result in results if result.status != 200]
         told = [(result.number % 10 < 3, result.answer and result.answer.get("proxy-status"), result.error) for result in lost]
-        # A host that closes while a POST lies unread in its system's memory resets the connection, and nobody can tell
-        # that from one that has read it: such a call is given up. It is a few in ten thousand, and none where the host
-        # is asked first.
+        # A host that closes while a POST lies unread in its system's memory resets the connection, and the gateway
+        # can't tell that from a host that has read the POST: such a call is given up. This hits a few calls in ten
+        # thousand, and none where the gateway probes the connection first.
         unproved = [each for each in told if each[0] and "not_idempotent" in (each[1] or "")]
         assert len(results) == count and len(lost) == len(unproved), (statuses(results), told)
         assert len(unproved) <= (0 if asks else max(3, count // 500)), told
@@ -326,4 +326,4 @@ def test_posts_that_go_out_together_take_one_look_at_their_shared_connection(gat
             client.flush()
             assert [client.answer(stream).status for stream in streams] == [200] * 32
         looks = calls.read_text().count("MSG_PEEK") - before
-        assert 1 <= looks <= 8  # few, should the system have split what was sent at once
+        assert 1 <= looks <= 8  # few, if the kernel has split one write

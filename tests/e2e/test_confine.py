@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the process gives up before it serves anybody; test_confine.c has what that means."""
+"""The permissions that the process gives up before it serves clients; test_confine.c tests their effect."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ def folder():
 
 
 def wrapper():
-    """Root may look at everything, so it becomes somebody else."""
+    """Root may read all of /proc, so the process becomes another user."""
     if os.geteuid() != 0:
         return []
     if subprocess.run([*NOBODY, PROGRAM, "--version"], capture_output=True).returncode != 0:
@@ -32,7 +32,7 @@ def wrapper():
 
 
 def owner(gateway):
-    """Of what /proc shows of its memory: root, if no other process of its user may see it."""
+    """The owner of the files in /proc about its memory: root, if no other process of its user may read them."""
     return os.stat(f"/proc/{gateway.process.pid}/environ").st_uid
 
 

@@ -20,7 +20,7 @@ CROWD, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
 @contextlib.contextmanager
 def crowd(gateway, count, source=CROWD, first=None):
-    """That many connections of one client; `first` is what each does when it is open."""
+    """That number of connections of one client; each calls `first` when it is open."""
     wires = []
     try:
         for _ in range(count):
@@ -159,7 +159,7 @@ def test_many_that_are_refused_at_once_hold_no_more_descriptors_than_their_bound
 
 
 def test_a_request_that_is_on_its_way_saves_its_connection(pair):
-    """Rounds of requests on all connections while others come: nobody loses one."""
+    """Rounds of requests on all connections while new connections come: no client loses a request."""
     gateway, host = pair("maxConnections: 8")
     with crowd(gateway, 7, first=ask_once) as wires:
         for _ in range(30):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: others are answered.
-tests/trace/test_readers.c shows that slow lines are left alone."""
+"""Uploads that drip and answers that are hardly read, by HTTP/2 and HTTP/1, where all places are taken: other
+clients are answered. tests/trace/test_readers.c shows that slow lines are left alone."""
 
 import contextlib
 import signal
@@ -60,7 +60,7 @@ DRIPS = {
 
 @contextlib.contextmanager
 def dripping(gateway, kind, count):
-    """So many connections, each of which moves a little, twice a second."""
+    """`count` connections, each of which moves a few bytes, twice a second."""
     begin, drip = DRIPS[kind]
     wires = [Wire(gateway.port, source=CROWD, receive_buffer=4096) for _ in range(count)]
     over = threading.Event()
@@ -132,7 +132,7 @@ def test_an_idle_connection_that_is_closed_for_another_is_told(pair):
 
 
 def status(client, stream):
-    """Behind its answer it may be closed for the other one, before it has said all."""
+    """After its answer, the connection may be closed for a newer one, before the client has sent its whole body."""
     with contextlib.suppress(ConnectionError):
         client.answer(stream)
     return client.answers[stream].status

@@ -32,7 +32,7 @@ def hello():
 
 
 HELLO = hello()
-SAID = {  # kind: in clear text before the handshake; or what is said behind it, by ALPN or prior knowledge
+SAID = {  # kind: in clear text before the handshake; or the protocol behind it, by ALPN or prior knowledge
     "silent": b"",
     "a byte of the hello": HELLO[:1],
     "half a hello": HELLO[:60],
@@ -122,7 +122,7 @@ def test_slow_handshakes_make_room_for_others_where_descriptors_are_fewer_than_p
 
 @pytest.mark.parametrize("kind", ["silent", "half a hello", "shaken", "no acknowledgement"])
 def test_slow_handshakes_give_up_descriptors_for_connections_to_hosts(edge, authority, kind):
-    """Nobody wants to come in: clients that are there already ask at once, and each needs a connection to a host."""
+    """There are no new clients: the connected ones send requests at once, and each needs a connection to a host."""
     gateway = edge(NO_TIMEOUT)
     go = threading.Event()
     gateway.host.on("*", Reply(when=go.is_set))
@@ -170,7 +170,8 @@ def storm(authority, port, count):
 
 
 def test_others_are_answered_in_a_storm_of_silent_connections_where_descriptors_are_few(edge, authority):
-    """A worker without descriptors does not close its last client's connection while the other worker has all of the crowd."""
+    """A worker without descriptors does not close its last client's connection while the other worker has all other
+    connections."""
     gateway = edge(NO_TIMEOUT, workers=2, wrapper=[sys.executable, "-c", FEW])
     gateway.host.on("*", Reply(end="close"))
     with storm(authority, gateway.port, 75):

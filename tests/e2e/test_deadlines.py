@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Deadlines, attempts and marks that callers send: from whom they count, and what they must not do to others."""
+"""Deadlines, attempt counts and marks that callers send: the peers whose headers count, and no harm to other calls."""
 
 import time
 
@@ -138,7 +138,7 @@ def test_attempts_are_counted_for_the_host(pair):
 
 
 def believed(ask, host):
-    """Is a client's deadline of 3 s what the host is told of?"""
+    """Does the host get a client's deadline of 3 s?"""
     host.forget()
     ask({"X-Request-Deadline-Ms": "3000", "X-Envoy-Attempt-Count": "7"})
     return left(host.requests[0]) <= 3000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm demo: the storm and the calm, as numbers. What it looks like is tests/browser's."""
+"""becalm demo: the storm and the calm, as numbers. tests/browser looks at the page."""
 
 import fcntl
 import json
@@ -42,7 +42,7 @@ class Demo:
             line = self.process.stdout.readline()
             assert line, self.process.stderr.read()
             self.greeting += line
-        self.page = re.search(r"watch and hurt it +(http://127\.0\.0\.1:\d+)/", self.greeting).group(1)
+        self.page = re.search(r"watch and break it +(http://127\.0\.0\.1:\d+)/", self.greeting).group(1)
         self.gateways = re.findall(r"gateway, \w+ +(http://127\.0\.0\.1:\d+)/", self.greeting)
 
     def ask(self, path, method="GET", **headers):
@@ -145,7 +145,8 @@ def test_what_make_run_plays_without_a_terminal_is_one_storm():
 
 
 def on_terminal(command, columns, rows, until):
-    """What a command writes to a terminal of this size until Ctrl-C, which comes when `until` is in it; and how it ended."""
+    """The output of a command on a terminal of this size until Ctrl-C, which is sent when `until` is in it; and its
+    exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -170,7 +171,8 @@ def test_a_small_terminal_gets_line_after_line_that_fit(columns, rows):
     text, status = on_terminal([PROGRAM, "demo"], columns, rows, " 4 s  back is healthy")
     assert status == 0
     assert "\033" not in text
-    lines = text[text.index("Ctrl-C ends it"):text.index("naive retries")].splitlines()
+    text = text[text.index("Ctrl-C ends it"):]
+    lines = text[:text.index("naive retries")].splitlines()
     assert len(lines) > 3 and max(map(len, lines)) <= columns
     assert re.search(r"^ +2 s  back is healthy.*naive +\d+\.\d x, +\d+ %.*becalm", text, re.M | re.S)
 
@@ -181,7 +183,7 @@ def test_a_terminal_is_drawn_over_and_says_whose_figures_they_are():
     assert status == 0
     drawn = text.split("\033[15A")
     assert len(drawn) > 1
-    for row in "users ask", "reach back", "for each call", "back: budget", "back: in use", "back: breaker", "refused, becalm":
+    for row in "user calls", "reach back", "for each call", "back: budget", "back: in use", "back: breaker", "refused, becalm":
         assert row in drawn[1]
     lines = re.sub(r"\033\[[\d;]*\w", "", drawn[1]).splitlines()
     assert max(map(len, lines)) < 80
@@ -207,7 +209,7 @@ def test_seconds_end_it():
 @same_in_every_build
 def test_a_machine_that_keeps_it_waiting_is_named_on_the_page_and_in_the_summary(demo):
     """Stopped for a moment, as a scheduler does that has others to serve. The figures of both lanes suffer, so it is said."""
-    demo.order("/api/fault/errors")  # by hand, so that the script does not count anew meanwhile
+    demo.order("/api/fault/errors")  # by hand, so that the script does not reset the counts meanwhile
     before = demo.until(lambda state: state["paceTicks"] >= 2)
     demo.process.send_signal(signal.SIGSTOP)
     time.sleep(0.8)
@@ -215,7 +217,7 @@ def test_a_machine_that_keeps_it_waiting_is_named_on_the_page_and_in_the_summary
     after = demo.until(lambda state: state["paceTicks"] > before["paceTicks"] and state["lateMs"] > 500)
     assert after["slow"] and before["slowTicks"] < after["slowTicks"] <= after["paceTicks"]
     said = demo.end()
-    assert re.search(r"This machine is too busy for it: services had\n  their turn up to \d+ ms late, in \d+ of \d+\n  half seconds\.", said), said
+    assert re.search(r"This machine is too busy for the demo: services\n  ran up to \d+ ms late, in \d+ of \d+\n  half seconds\.", said), said
     assert said.index("too busy") < said.rindex("naive retries  "), "before the verdict"
 
 
@@ -277,15 +279,15 @@ def test_who_presses_a_button_takes_over_from_the_script(demo):
 
 
 def front_of(gateway):
-    """What a gateway has counted for front."""
+    """A gateway's counters for front."""
     with urllib.request.urlopen(f"{gateway}/api/state", timeout=30) as answer:
         services = {service["name"]: service["endpoints"][0] for service in json.load(answer)["services"]}
     return services["front"]
 
 
 def standstill(demo):
-    """The state, and what each gateway has counted for front, while no user waits for it. They come back by themselves
-    after a while: if that was before everything had been read, once more."""
+    """The state, and each gateway's counters for front, while the users are stopped. The users come back by themselves
+    after a while: if that was before everything had been read, this is repeated."""
     while True:
         demo.order("/api/pause")
         ticks = demo.state(since=2**31)["ticks"]
@@ -314,7 +316,7 @@ def test_samples_add_up_to_what_services_and_gateways_counted(demo):
 
 @same_in_every_build
 def test_users_stop_until_nothing_is_on_its_way_and_that_ends_the_storm(demo):
-    """A lane without users is neither back nor well: nobody knows. And no retry outlives the pause."""
+    """A lane without users is neither back nor healthy: its state is unknown. And no retry outlives the pause."""
     demo.order("/api/fault/dead")
     demo.until(lambda state: state["lanes"][0]["peakFactor"] > 5 and state["lanes"][0]["success"] == 0)
     demo.order("/api/fault/healthy")

@@ -16,7 +16,7 @@ def pair(pair):
 
 
 def seen(host, path="/pay"):
-    """Which of its requests asked first, and what they brought."""
+    """The requests with Expect, and their bodies."""
     return [(got.get("expect") == "100-continue", got.body) for got in host.got(path)]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A gateway is shared fairly: clients that wait at a gate are served in turn, whoever asks more, whichever worker they
-came in by and whichever endpoint they ask. Clients differ by their address."""
+"""A gateway is shared fairly: clients that wait at a gate are served in turn, however many requests each sends, through
+whichever worker and to whichever endpoint. Clients differ by their address."""
 
 import os
 
@@ -15,7 +15,8 @@ LOUD, QUIET = "127.0.0.2", "127.0.0.3"
 
 
 def room(slots=4, more=""):
-    """Of so many calls at once, of 20 ms each: four slots are room for 200 calls a second, or what the machine can do."""
+    """A policy with a limit: with calls of 20 ms, four slots are room for 200 calls a second, or as many as the machine
+    can do."""
     return f"maxRetries: 0\nattemptTimeout: 20s\nlimit: {{kind: fixed, max: {slots}}}\nbreaker: {{enabled: false}}\n{more}"
 
 
@@ -86,7 +87,7 @@ def saying(name):
 
 
 def named_crowd(gateway, host, loud, quiet):
-    """Two clients behind one address that say who they are; what the quiet one got."""
+    """Two clients behind one address that name themselves in a header; returns the answers of the quiet one."""
     host.on("/", Reply(delay=0.02))
     crowd = Load(gateway.port, clients=120, seconds=60, make=saying(loud))
     crowd.start()

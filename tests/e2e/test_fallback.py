@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is answered in place of a service that can't: another service, or an answer of the policy (fallback)."""
+"""Fallbacks: another service, or an answer of the policy, in place of a service that fails."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_the_answer_of_the_policy_stands_in_for_a_failure_and_for_an_open_breake
     failed, refused = get(gateway), get(gateway)
     assert is_stale(failed) and is_stale(refused) and main.count() == 1
     assert refused.get("content-type") == "application/json" and "breaker_open" in refused.get("proxy-status")
-    assert failed.get("becalm-retry") is None and failed.get("retry-after") is None  # a success, to who asks
+    assert failed.get("becalm-retry") is None and failed.get("retry-after") is None  # a success for the client
     gateway.expect_metric(2, "becalm_fallbacks_total", service="main", by="answer")
     gateway.expect_metric(0, "becalm_calls_total", service="main", result="first_attempt")
     gateway.expect_metric(2, "http_server_requests_total", service="main", code="200")
@@ -97,7 +97,7 @@ def test_nothing_is_done_twice_for_a_fallback(lab):
     gateway, main, other = lab("service: other")
     main.on("/", Reply(503, body=b"maybe done"))
     assert get(gateway, method="POST", body=b"pay").status == 503 and other.count() == 0
-    main.stop()  # nobody listens: nothing was done
+    main.stop()  # no process listens: the request was not executed
     posted = get(gateway, method="POST", body=b"pay")
     assert posted.body == b"other" and other.requests[0].body == b"pay"
 
@@ -110,7 +110,7 @@ def test_nothing_that_reached_a_host_is_done_again_though_its_connection_is_gone
 
 
 def test_a_body_that_is_gone_goes_nowhere_else_though_no_host_has_acted_on_it(gateway, host):
-    """HTTP/2 can refuse a request when all of it is there: it was not acted on, but its body was not kept."""
+    """HTTP/2 can refuse a request when all of it is there: the request was not executed, but its body was not kept."""
     main, other = HostH2(at_end=lambda asked: Refuse(7)), host().on("/", Reply(200, body=b"other"))
     here = gateway(
         f"replay: {{perRequest: 1KiB}}\nservices:\n  main: {{hosts: ['{main.address}'], protocol: h2, match: {{host: main.test}}, maxRetries: 0, fallback: {{service: other}}}}\n"

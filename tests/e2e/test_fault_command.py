@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""becalm fault: what is typed, what the gateway does, and that nothing is left behind."""
+"""becalm fault: its options, their effect on the gateway, and that no fault is left behind."""
 
 import json
 import signal
@@ -55,7 +55,7 @@ def test_inject_list_and_clear(fault):
 
 
 def test_what_is_wrong_is_said(fault):
-    assert "there is no fault without an end" in fault("inject", "a", "dead", code=2)
+    assert "a fault needs an end" in fault("inject", "a", "dead", code=2)
     assert "a service and a fault" in fault("inject", "a", "--for", "1s", code=2)
     assert "no fault" in fault("inject", "a", "x" * 40, "--for", "1s", code=2)
     assert "400: " in fault("inject", "a", "capacity=0.5", "--for", "1s", code=1)

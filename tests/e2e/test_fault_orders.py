@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Faults on order: what is hit, who sees it, and that it ends."""
+"""Injected faults: the calls that they hit, the side that sees them, and their end."""
 
 import json
 import socket
@@ -63,7 +63,7 @@ def test_who_may_order_and_what_is_refused(pair, token):
     assert admin(gateway, "DELETE", token=None).status == 401
     assert admin(gateway, "PUT", body=good).get("allow") == "GET, HEAD, POST, DELETE"
     for body, status, word in (
-        ({"service": "a", "dead": True}, 400, b"there is no fault without an end"),
+        ({"service": "a", "dead": True}, 400, b"the fault needs an end"),
         ({**good, "service": "b"}, 404, b"no service or endpoint of this name"),
         ({**good, "endpoint": "pay"}, 404, b"no service or endpoint of this name"),
         ({**good, "capacity": 0.5}, 400, b"one thing"),
@@ -174,7 +174,7 @@ def test_what_hangs_is_given_up_by_the_engine_and_swallowed_connects_by_their_ti
 
 
 def test_single_hosts(pair, token):
-    """A fault of the first host: the retry goes to the other, which is well."""
+    """A fault of the first host: the retry goes to the other host, which is healthy."""
     gateway, hosts = pair(token, QUICK, hosts=2)
     for what in ({"badHosts": 1}, {"killHosts": 1}, {"rolling": "60s"}):
         order(gateway, **what)
@@ -252,7 +252,7 @@ def test_a_key_is_free_again_after_a_fault_that_sent_nothing(pair, token):
 
 
 def test_it_is_seen_and_forgotten_at_a_restart(gateway, host, token):
-    """State, events and metrics name what is in force; a reload keeps it, a restart does not."""
+    """State, events and metrics name the faults in force; a reload keeps them, a restart does not."""
     service = host()
     first = gateway(policy_of([service], token, QUICK))
     order(first, dead=True, name="seen")

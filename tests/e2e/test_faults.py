@@ -112,7 +112,7 @@ class Deaf:
             connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine")
 
     def hang_up(self, count):
-        """On so many connections that have asked something."""
+        """Closes `count` connections on which a request has arrived."""
         while count > 0:
             for connection in select.select(self.kept, [], [], 30)[0]:
                 self.kept.remove(connection)
@@ -183,7 +183,7 @@ def refusing(host, count):
 
 @pytest.mark.parametrize("ejection", ["true", "false"])
 def test_a_host_that_refuses_is_left_at_once_for_one_that_was_not_tried(gateway, host, ejection):
-    """Nothing was sent, so backoff spares nobody: it would take 200 s."""
+    """No request was sent, so a backoff would spare no host: it would take 200 s."""
     live, dead = [host(), host()], refusing(host, 1)
     rules = SLOW_BACKOFF + f"deadline: 600s\nbudget: {{kind: none}}\noutlier: {{enabled: {ejection}}}\n"
     made = gateway(policy_of(live + dead, rules=rules))

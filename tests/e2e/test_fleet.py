@@ -28,8 +28,8 @@ def caused(gateway):
 
 
 def test_what_one_gateway_does_not_need_another_may_spend(gateway, host, redis):
-    """One earns and needs nothing; all calls of the other fail: it has more than the share of its own, and both
-    together no more than the share of all."""
+    """One gateway earns tokens and needs none; all calls of the other gateway fail: it gets more than its own share,
+    and both together get no more than the shared percentage."""
     good, bad = host(), host()
     bad.on("*", Reply(status=503))
     rich = gateway(policy_of([good], rules=rules(redis)))
@@ -91,7 +91,7 @@ def test_another_percentage_is_another_pot(gateway, host, redis):
     wait_until(lambda: b"a:50000:" in redis.says("KEYS *:p:*"))
 
 
-# What may befall a store. Each ends when its cause does, no call waits, and nobody stays degraded.
+# Faults of a store. The effect of each ends with its cause, no call waits, and no instance stays degraded.
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_store_that_comes_back_from_an_old_file_has_nobody_degraded_for_long(g
     wait_until(lambda: leased(made))
     redis.tell("SAVE")
     calls = 0
-    while bad.count() - calls < 20:  # it is granted what the file knows nothing of
+    while bad.count() - calls < 20:  # the store grants retries that its file does not have
         assert made.ask().status == 503
         calls += 1
     redis.kill()
@@ -169,7 +169,8 @@ def test_a_promoted_replica_that_has_missed_writes(gateway, host, redis, relay, 
         wait_until(lambda: made.ask().status == 503 and exchanges(made) >= before + 3)
         made.expect_metric(0, "becalm_shared_degraded")
         retries, firsts = bad.count() - made.metric("becalm_calls_total"), made.metric("becalm_calls_total")
-        # At most one pot is granted twice: half of what the busiest second earned, which a fast machine makes large.
+        # At most one pot is granted twice: half of the earnings of the busiest second, which a fast machine makes
+        # large.
         assert retries <= 0.2 * firsts + max(60, 0.1 * firsts), (retries, firsts)
     finally:
         replica.stop()
@@ -217,7 +218,7 @@ def own_names(file):
 
 @pytest.mark.parametrize("old_one", ["is killed", "is demoted"])
 def test_the_name_of_a_store_moves(gateway, host, tmp_path, old_one):
-    """It is resolved anew before each connection: whoever stands behind it now is asked."""
+    """The name is resolved before each connection, so the gateway reaches its present address."""
     here, there = Redis(tmp_path), Redis(tmp_path, ip="127.0.0.2")
     hosts = tmp_path / "hosts"
     try:
@@ -256,7 +257,8 @@ def test_a_wrong_password_is_named_and_the_right_one_is_found(gateway, host, red
 
 
 def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, host, redis):
-    """20 %, one after the other becomes 5 %: each percentage has a pot of its own, which grants no more than it earned."""
+    """20 % becomes 5 %, one gateway after the other: each percentage has its own pot, which grants no more than it
+    earned."""
     hosts = [host(), host()]
     for each in hosts:
         each.on("*", Reply(status=503))
@@ -268,7 +270,8 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
     begun = time.monotonic()
 
     def all_call():
-        """So many calls to each: a pot's retries ever are its share of its first attempts ever, and the floor."""
+        """`calls` calls through each gateway: the total retries of a pot are its share of its total first attempts,
+        plus the floor."""
         for which, each in enumerate(hosts):
             before = each.count()
             for _ in range(calls):
@@ -285,7 +288,7 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
         percents[which] = percent
 
     def call_until_half_is_spent(percent):
-        """Calls may be faster than the first exchange with the store, which is what pays for retries."""
+        """Calls may be faster than the first exchange with the store, and retries are paid only after it."""
         end = time.monotonic() + 60
         all_call()
         while retries[percent] < firsts[percent] * percent / 200:
@@ -294,7 +297,7 @@ def test_while_a_percentage_is_changed_each_gateway_keeps_to_its_own(gateway, ho
 
     call_until_half_is_spent(20)
     becomes(0, 5)
-    hosts[1].on("*", Reply(status=200))  # it earns at 20 % and needs nothing: none of it is for the one with 5 %
+    hosts[1].on("*", Reply(status=200))  # it earns at 20 %, but not for the gateway with 5 %
     status[1] = 200
     for _ in range(5):
         call_until_half_is_spent(5)
@@ -315,7 +318,7 @@ def records(redis):
 
 
 def counted(redis, record):
-    """Is it among those who share the pot? Then its record is in a window."""
+    """Does the gateway share the pot? Then its record is in a window."""
     return any(redis.says("GETRANGE", record.decode(), 34, 38)[4:9])
 
 
@@ -346,7 +349,7 @@ def test_a_budget_that_ends_says_goodbye(gateway, host, redis, how):
 
 
 def test_a_store_that_does_not_answer_is_asked_once(gateway, host, redis, relay):
-    """Requests that nobody answers do not pile up, though the lease is over and another would be due."""
+    """Requests to a store that does not answer do not pile up, though the lease is over and another would be due."""
 
     def runs():
         found = re.findall(rb"cmdstat_eval(?:sha)?:calls=(\d+)", redis.says("INFO", "commandstats"))
@@ -394,8 +397,8 @@ def test_a_store_that_refuses_is_named_and_found_again(gateway, host, redis, beg
 
 
 def test_gateways_that_come_and_die_stay_within_the_budget_together(gateway, host, redis):
-    """One after the other is replaced, half of them killed: what they held is nobody's, and never twice.
-    BECALM_SOAK=1: twenty of them, sixty times."""
+    """Gateways are replaced one after the other, half of them killed: the retries that they held are granted to no
+    other gateway twice. BECALM_SOAK=1: twenty of them, sixty times."""
     size, turns = (20, 60) if SOAK else (3, 6)
     bad = host()
     bad.on("*", Reply(status=503))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What hosts are told of who asked, which fields of ours go out at all, and the id that a request is followed by."""
+"""The header fields that tell hosts about the client, the gateway's own fields, and the request id."""
 
 import json
 import re

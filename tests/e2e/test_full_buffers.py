@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kernels whose buffers are full: a host that does not read what it is sent."""
+"""Full socket buffers: a host that does not read requests."""
 
 import contextlib
 import socket
@@ -12,8 +12,8 @@ BODY = bytes(range(256)) * 400
 
 
 class Deaf:
-    """A host on a Unix socket, whose buffers are small. It answers /fill without reading its body, and hangs up when it
-    is told to, whatever else was sent on that connection. Other bodies it reads and keeps."""
+    """A host on a Unix socket, whose buffers are small. It answers /fill without reading its body, and closes the
+    connection on order, whatever else was sent on it. It reads and keeps other bodies."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -79,7 +79,7 @@ def test_a_body_that_streams_is_sent_whole_or_not_at_all(gateway, tmp_path):
     made = gateway(f"services: {{a: {{hosts: ['unix:{host.path}'], match: {{prefix: /}}}}}}\n")
     statuses = []
     while set(statuses) != {200, 502} and host.pause < 1:
-        host.pause *= 3  # a busy machine needs longer until what can be written is
+        host.pause *= 3  # a busy machine needs longer until all bytes are written that fit
         statuses += [status for size in range(200_000, 240_000, 1000) if (status := next_after(made, host, size))]
     host.close()
     assert set(statuses) == {200, 502}, statuses  # 502: a part of the body was sent, so that it can't be sent again

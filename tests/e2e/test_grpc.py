@@ -75,12 +75,12 @@ def asks(client, data=b"x", path="/lab.Lab/Unary", fields=(), end=True):
 
 
 def last_access(edge, count=1):
-    """The line of the latest call, of which there have been so many."""
+    """The access-log line of the latest of `count` calls."""
     wait_until(lambda: len(edge.access()) >= count, what=edge.access)
     return json.loads(edge.access()[count - 1])
 
 
-# ---- interop: what a client and a server see of each other ----
+# ---- interop: client and server through the gateway ----
 
 
 @pytest.mark.parametrize("size", [0, 1, 65531, 65536, 4 << 20])
@@ -155,7 +155,7 @@ def test_grpc__metadata_passes_both_ways_text_and_binary(grpc_pair):
     _, call = client.unary(b"x", metadata=(("x-mine", "m"), ("x-mine-bin", raw)))
     assert [value for key, value in call.initial_metadata() if key == "x-first"] == ["1", "2"]
     assert dict(call.initial_metadata())["x-raw-bin"] == raw
-    # All of it: what HTTP/1 would not let pass behind a body is metadata like any here.
+    # All fields pass: gRPC metadata may have names that HTTP/1 does not allow in trailers.
     assert call.trailing_metadata() == (("x-last", "a"), ("x-last", "b"), ("x-sum-bin", raw * 8), ("set-cookie", "c=1"), ("authorization", "d"))
     assert this.called[0].metadata["x-mine"] == "m" and this.called[0].metadata["x-mine-bin"] == raw
 
@@ -258,7 +258,8 @@ def test_grpc__with_tls_on_both_sides(gateway, serves, authority):
 
 
 def test_grpc__the_deadline_goes_out_on_every_attempt(grpc_pair):
-    """The whole of what is left, not what an attempt may take until its answer begins: a stream may be longer than that."""
+    """The deadline that is passed on is the whole time left, not the timeout of an attempt: a stream may last longer
+    than that."""
     client, this, _ = grpc_pair(FREE + "attemptTimeout: 20s", unary=Fails(Code.UNAVAILABLE, Code.UNAVAILABLE))
     assert client.unary(b"x", timeout=50)[0] == b"x"
     left = [each.left for each in this.called]
@@ -388,7 +389,7 @@ def test_grpc__cancelled_in_the_middle_of_a_stream(grpc_pair):
     assert edge.metric("circuit_breaker_transitions_total", service="a") == 0
 
 
-# ---- what a status means to the policy ----
+# ---- the meaning of a status for the policy ----
 
 
 def test_grpc__an_answer_of_trailers_only_is_retried_by_its_code(grpc_pair):
@@ -410,7 +411,7 @@ def test_grpc__codes_are_retried_only_where_the_policy_names_them(grpc_pair, cod
 
 
 def test_grpc__a_status_in_trailers_is_retried_while_nothing_was_delivered(h2_pair):
-    """Head, no message, trailers: what others take for a success."""
+    """A head, no message, trailers with an error: a proxy that reads only the head takes this for a success."""
     fails = iter([Answer(fields=(GRPC, ("x-try", "1")), trailers=(("grpc-status", "14"),))])
     client, this, _ = h2_pair(at_end=lambda asked: next(fails, unary(b"fine")))
     answer = asks(client)
@@ -526,7 +527,8 @@ def test_grpc__attempts_of_a_layer_above_are_counted_on(grpc_pair):
 
 
 def test_grpc__a_stream_is_sent_again_from_what_was_kept_and_goes_on(h2_pair):
-    """The first attempt fails while the client has more to say: the second gets all of it, and what comes later."""
+    """The first attempt fails while the client still sends: the second attempt gets all earlier bytes, and the later
+    ones."""
     refused = []
 
     def at_head(asked):
@@ -561,7 +563,7 @@ def test_grpc__a_refused_stream_is_sent_again_with_all_that_has_come(h2_pair):
 
 
 def test_grpc__a_call_whose_connection_is_lost_is_not_sent_twice(h2_pair):
-    """Nobody has said that it may run twice."""
+    """The policy does not say that the call may run twice."""
     client, this, _ = h2_pair(at_end=lambda asked: Close())
     assert asks(client).fields["grpc-status"] == "14" and len(this.requests) == 1
 
@@ -579,7 +581,8 @@ def test_grpc__a_connection_that_is_lost_behind_the_head_ends_in_a_status(h2_pai
 
 
 def test_grpc__silence_is_no_failure_of_a_stream(grpc_pair):
-    """bodyTimeout and idleTimeout are for those who send or read too slowly; between two messages a stream may be quiet."""
+    """bodyTimeout and idleTimeout apply to peers that send or read too slowly; between two messages a stream may be
+    silent."""
     client, this, edge = grpc_pair(both=lambda each, context: (one for one in each))
     says = queue.Queue()
     answers = client.both(iter(says.get, None))

@@ -86,7 +86,7 @@ class Server:
 
 
 def lines(path, edge, *words, **env):
-    """What a client says, once the gateway and the server are there."""
+    """Runs a client, once the gateway and the server are ready; returns its output."""
     said = subprocess.run([path, "ask", f"127.0.0.1:{edge.port}", *words], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **env})
     assert said.returncode == 0, said.stderr
     return said.stdout.splitlines()
@@ -127,7 +127,8 @@ def test_grpc_peers__a_client_that_retries_by_itself_hears_of_ours(gateway, star
 
 @pytest.mark.parametrize("server", LANGUAGES)
 def test_grpc_peers__connections_that_grow_old_cost_no_call(gateway, started, program, server):
-    """The server says GOAWAY to each connection after a moment, while calls go on, one after the other, of four clients."""
+    """The server sends GOAWAY on each connection after a moment, while calls go on, one after the other, of four
+    clients."""
     this = Server(started, program(server), "age=100")
     edge = gateway(policy_of([this], TRUST, RULES.replace("maxRetries: 1", "maxRetries: 0")), protocols="[h2, h1]")
     settled(program("go"), edge)

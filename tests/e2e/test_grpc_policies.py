@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The worked policy of gRPC, and `becalm import grpc`: grpcio's own client runs a service config, Becalm runs the import of it, and servers
-count how often one call comes to them. What Becalm adds of its own is switched off for that, since it is there to make these numbers smaller."""
+"""The worked policy of gRPC, and `becalm import grpc`: grpcio's own client runs a service config, Becalm runs the
+import of it, and servers count how often one call comes to them. Budgets, breakers and limits of Becalm are switched
+off for that, because they make these numbers smaller."""
 
 import json
 import subprocess
@@ -53,8 +54,8 @@ def retries(attempts, codes, **more):
 
 @pytest.fixture
 def both_ways(gateway, serves, tmp_path):
-    """Runs `work` with a client of gRPC that has the config itself, then with one that has none and asks through the import of it; each
-    time with a fresh host, which `make` makes. Returns what `count` says of either host."""
+    """Runs `work` with a client of gRPC that has the config itself, then with one that has none and asks through the
+    import of it; each time with a fresh host, which `make` makes. Returns `count` of either host."""
 
     def run(config, make, work, count):
         direct = serves(**make())
@@ -123,7 +124,7 @@ def test_import_grpc__pushback_is_obeyed_alike(both_ways, wait, times):
     assert both_ways(retries(4, ["UNAVAILABLE"]), make, work, lambda host: len(host.called)) == (times, times)
 
 
-LOST = {  # what the host does with each call, what the config lists, how often it comes
+LOST = {  # the host's reply to each call, the codes in the config, the number of attempts
     "connection": (Close, "UNAVAILABLE", 3),
     "connection, not listed": (Close, "INTERNAL", 1),
     "INTERNAL_ERROR": (lambda: Refuse(code=2), "INTERNAL", 3),
@@ -137,7 +138,7 @@ LOST = {  # what the host does with each call, what the config lists, how often 
 
 @pytest.mark.parametrize("name", LOST)
 def test_import_grpc__what_is_lost_has_the_code_that_it_has_for_grpc(both_ways, name):
-    """A connection that is lost is UNAVAILABLE, a stream that is reset what its code of HTTP/2 stands for."""
+    """A connection that is lost is UNAVAILABLE, a stream that is reset has the gRPC code of its HTTP/2 code."""
     how, code, times = LOST[name]
 
     def make():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""HTTP/2 towards hosts: streams that share a connection, what was never sent, windows, resets, and real servers."""
+"""HTTP/2 towards hosts: streams that share a connection, requests that were never sent, windows, resets, and real
+servers."""
 
 import os
 import shutil
@@ -31,7 +32,7 @@ def h2host():
 
 
 def all_at_once(count, work):
-    """The results of so many threads that begin together."""
+    """The results of `count` threads that begin together."""
     results = [None] * count
     gate = threading.Barrier(count)
 
@@ -87,7 +88,8 @@ def test_h2_hosts__a_request_and_its_answer_with_all_their_parts(gateway, h2host
 
 
 def test_h2_hosts__many_streams_share_one_connection_up_to_what_the_host_allows(gateway, h2host):
-    """Before its SETTINGS only who dialled is sent; then as many as they allow, and a second connection for the rest."""
+    """Before the host's SETTINGS only the request that opened the connection is sent; then as many as they allow, and a
+    second connection for the rest."""
     begin = threading.Event()
     this = h2host(streams=4, settings_wait=begin, at_end=lambda asked: None)
     edge = gateway(policy_of([this], "pool: {maxPerHost: 2}", H2 + "attemptTimeout: 60s"))
@@ -317,7 +319,7 @@ class Choosy(HostH2):
     """Chooses HTTP/2 by ALPN, and then wants HTTP/1.1: by a reset of each stream, or a GOAWAY that leaves them all out."""
 
     def __init__(self, by_goaway, **more):
-        self.old = []  # what was asked by HTTP/1.1
+        self.old = []  # requests over HTTP/1.1
         self.by_goaway = by_goaway
         super().__init__(at_end=self.wants_old, **more)
 
@@ -347,7 +349,7 @@ def test_h2_hosts__one_that_wants_http_1_gets_it(gateway, authority, by_goaway):
     this = Choosy(by_goaway, tls=context)
     try:
         edge = gateway(policy_of([this], "", f"tls: {{ca: {authority.cert}}}"))
-        for n in range(3):  # also a POST: nobody has acted on it
+        for n in range(3):  # also a POST: no host has executed it
             assert edge.ask("POST", body=b"pay%d" % n).body == b"old"
         assert this.old == [(b"POST", b"pay%d" % n) for n in range(3)] and len(this.requests) == 1
         edge.expect_metric(1, "becalm_redone_total", service="a")
@@ -394,7 +396,7 @@ class Cancelled:
         return [asked for asked in self.first if asked.reset is None]
 
     def fence(self):
-        """What the gateway has said to the host before it reads this, the host has read when this returns."""
+        """When this returns, the host has read all that the gateway sent before it read this."""
         self.connection.fence()
 
 

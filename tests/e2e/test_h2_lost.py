@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""POSTs over connections of HTTP/2 that are told GOAWAY or RST_STREAM, or die, at every kind of frame: none is done twice, and none is lost that was
-never sent. BECALM_SOAK=1 sends 10,000 of them; BECALM_DRILL_SEED repeats who did what."""
+"""POSTs over HTTP/2 connections that get GOAWAY or RST_STREAM, or die, at every kind of frame: none is executed twice,
+and none is lost that was never sent. BECALM_SOAK=1 sends 10,000 of them; BECALM_DRILL_SEED repeats a run."""
 
 import hashlib
 import os
@@ -77,7 +77,7 @@ def test_h2_lost__no_post_is_done_twice_and_none_is_lost_that_was_never_sent(gat
         make = lambda number: ("POST", request("POST", f"/{number}", body=body_of(number)))  # noqa: E731
         results = Load(edge.port, clients=24, count=count, seconds=600, make=make).run_through()
         edge.end()
-        wait_until(lambda: not any(host.live for host in hosts))  # now they know what of each connection was written
+        wait_until(lambda: not any(host.live for host in hosts))  # now the hosts know which requests were written
         judge(hosts, results, SEED)
         troubles = hosts[0].troubles + hosts[1].troubles
         print(statuses(results), len(troubles), "kinds of", sum(troubles.values()), "troubles", sum(host.refusals for host in hosts), "refused")
@@ -129,7 +129,8 @@ def post_behind_a_full_socket(edge, deaf):
 
 
 def test_h2_lost__what_the_socket_did_not_take_was_never_sent(gateway):
-    """On a busy machine the gateway may find room for it after all, and then nobody knows: so it has some tries."""
+    """On a busy machine the gateway may find room for it after all, and then the fate of the call is unknown: so the
+    test has some tries."""
     for _ in range(5):
         deaf = Deaf()
         with deaf.listener:
@@ -146,4 +147,4 @@ def send_all(wire, length):
         for _ in range(length // 65536):
             wire.send(bytes(65536))
     except OSError:
-        pass  # it was answered, and nobody reads the rest
+        pass  # it was answered, and the host does not read the rest

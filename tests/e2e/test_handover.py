@@ -19,7 +19,7 @@ SOAK = os.environ.get("BECALM_SOAK") is not None
 
 
 def held_socket(path=None):
-    """A listening socket of somebody else's."""
+    """A listening socket of another process."""
     held = socket.socket(socket.AF_INET if path is None else socket.AF_UNIX)
     held.bind(("127.0.0.1", 0) if path is None else str(path))
     held.listen(1024)
@@ -44,7 +44,7 @@ def reload(gateway, policy):
 
 
 def knock(held, count):
-    """So many connections that nobody of the old ones may be called for."""
+    """`count` connections that must not reach the old gateway."""
     knocking = []
     for _ in range(count):
         each = socket.socket(held.family)
@@ -90,8 +90,8 @@ def test_term_with_a_handed_over_socket_loses_no_call(gateway, host, workers):
     time.sleep(0.3)
     results = load.stop()
     held.close()
-    # A gateway that ends waits a second for the first byte of who has just connected. On a busy machine this process may say nothing
-    # for so long.
+    # A gateway that ends waits a second for the first byte of a client that has just connected. On a busy machine this
+    # process may send nothing for a second.
     heard = [result for result in results if result.status == 200 or result.silent < 0.5]
     assert len(heard) > 100 and statuses(heard) == {200: len(heard)}, (statuses(heard), reasons(heard))
     assert all(is_signed(result.answer.body) for result in heard)
@@ -134,7 +134,7 @@ def test_a_reload_takes_a_handed_over_admin_address_out(gateway, host, tmp_path)
 
 
 def test_a_reload_takes_a_unix_socket_out(gateway, host, tmp_path):
-    """Two workers share it: one gives it up a moment before the other."""
+    """Two workers share the socket: one closes it a moment before the other."""
     there, path, port = host(), str(tmp_path / "s"), free_port()
     both = listening(f"127.0.0.1:{port}", f"unix:{path}") + policy_of([there])
     one = listening(f"127.0.0.1:{port}") + policy_of([there])

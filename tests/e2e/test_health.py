@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Active health checks, with hosts that fail as they are told. Every wait is for something to happen: what a busy machine does
-late it may do late."""
+"""Active health checks, with hosts that fail on order. Every wait is for an event, so a busy machine may be late."""
 
 import json
 import signal
@@ -33,7 +32,7 @@ def reload(here, text):
 
 
 def checked(here, index, result):
-    """Until so many checks of the host have ended, from now on."""
+    """Waits until two more checks of the host have this result."""
     before = told(here, index)["healthCheck"][result]
     wait_until(lambda: told(here, index)["healthCheck"][result] >= before + 2, what=lambda: told(here, index))
 
@@ -56,7 +55,7 @@ def test_a_host_that_fails_its_checks_gets_no_calls_until_it_passes_them_again(g
     assert page[f'becalm_host_healthy{{service="a",host="{bad.address}"}}'] == 0
     assert page[f'becalm_host_healthy{{service="a",host="{well.address}"}}'] == 1
     assert page[f'becalm_health_checks_total{{service="a",host="{bad.address}",result="failed"}}'] >= 2
-    # What is asked, and that nobody takes it for a call.
+    # The requests of health checks, which do not count as calls.
     seen = bad.got("/healthz")[0]
     assert seen.method == "GET" and seen.get("host") == bad.address and seen.get("user-agent").startswith("becalm/")
     here.expect_metric(20, "becalm_calls_total")
@@ -89,7 +88,7 @@ def test_if_all_fail_their_checks_calls_go_to_them_all_the_same(gateway, host):
     unhealthy(here, True, True)
     assert told(here)["usable"] and told(here, 1)["usable"]
     wait_until(lambda: here.ask(path="/call").status == 200 and one.count("/call") > 0 and two.count("/call") > 0)
-    wait_until(lambda: "all hosts fail their health checks: calls go to them all the same service=a" in here.log())
+    wait_until(lambda: "all hosts fail their health checks: calls still go to them service=a" in here.log())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Retry-After and pushback: whose they are. A rate limit (429) speaks to the client that asked, an overloaded host (503)
-to everybody, but never beyond what deadlines allow."""
+"""Retry-After and pushback: the calls that they concern. A rate limit (429) concerns the client that sent the request,
+an overloaded host (503) all calls to it, but never beyond their deadlines."""
 
 import itertools
 import time

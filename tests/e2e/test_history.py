@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the dashboard lives on: its files, the stream of events, the history. A real browser looks in tests/browser."""
+"""The data of the dashboard: its files, the stream of events, the history. tests/browser uses a real browser."""
 
 import json
 import select
@@ -15,7 +15,7 @@ STREAMS_MAX = 16
 
 
 class Events:
-    """Somebody who follows /api/events."""
+    """A client that follows /api/events."""
 
     def __init__(self, gateway):
         self.wire = Wire(gateway.admin)

@@ -12,7 +12,7 @@ from load import Load, reasons, statuses
 from message import request, signed
 from wire import Wire
 
-NON_READER_KIB = 256  # what one client that does not read may cost
+NON_READER_KIB = 256  # the memory that one client may cost that does not read
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_200_clients_that_do_not_read_cost_only_themselves(pair):
     before = gateway.resident_kib()
     wires = [gateway.wire(receive_buffer=4096).send(request(path="/big")) for _ in range(200)]
     host.wait(200, "/big")
-    time.sleep(1)  # what the kernels take fills up; then, on a busy machine, until the host has time again
+    time.sleep(1)  # the socket buffers fill up; then, on a busy machine, until the host has time again
     wait_until(lambda: all(gateway.ask(path="/well").status == 200 for _ in range(20)))
     assert served(gateway)
     if not gateway.sanitized():
@@ -90,7 +90,7 @@ def test_pipelined_requests_are_not_read_ahead_without_end(pair):
 
 
 def test_a_slow_upload_is_not_the_hosts_fault(pair):
-    """The body is larger than what is kept for a replay, and comes more slowly than an attempt may take."""
+    """The body is larger than the replay buffer, and takes longer than the timeout of an attempt."""
     gateway, host = pair(rules="attemptTimeout: 2s\nbreaker: {minimumNumberOfCalls: 3}\nmaxRetries: 0")
     statuses_seen = []
 

@@ -486,7 +486,7 @@ def test_a_101_to_another_protocol_is_a_bad_answer(pair, asked, given):
 
 
 def test_a_101_before_the_request_has_ended_is_a_bad_answer(pair):
-    """What is left of the body would be the first bytes of the tunnel."""
+    """The rest of the body would be the first bytes of the tunnel."""
     gateway, host = pair(rules="maxRetries: 0\nreplay: off")
     host.on("/", Reply(raw=b"HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", early=True, end="hang"))
     with gateway.wire() as wire:

@@ -317,7 +317,7 @@ def test_nothing_comes_behind_the_end_of_an_answered_request(pair, more):
 
 
 def test_what_was_on_its_way_to_a_stream_that_we_reset_harms_nobody(pair):
-    """A body, and its trailers, that nobody wants any more."""
+    """A body and its trailers after the stream has ended."""
     gateway, _ = pair()
     with Frames(gateway.port) as client:
         client.send(frame(HEADERS, 4, 1, block("POST", path="http://b/")))
@@ -328,7 +328,7 @@ def test_what_was_on_its_way_to_a_stream_that_we_reset_harms_nobody(pair):
 
 
 def flood(kind):
-    """What is said before, and then again and again."""
+    """The first frames, and the frames that are repeated."""
     get = block()
     return {
         "settings": (b"", lambda i: frame(SETTINGS, 0, 0)),
@@ -352,7 +352,7 @@ def test_floods_are_told_to_calm_down(pair, kind):
     before, again = flood(kind)
     with Frames(gateway.port) as client, Http2(gateway.port) as other:
         client.send(before)
-        if kind == "faults":  # one after the other: else there are more streams at once than may be
+        if kind == "faults":  # one after the other: else there are more streams at once than are allowed
             for i in range(2000):  # 200, and one more for each second that it takes
                 client.send(again(i))
                 last = client.next(RST, GOAWAY)
@@ -389,7 +389,7 @@ def test_streams_and_windows_are_as_the_policy_says(pair):
 
 def test_a_client_that_does_not_acknowledge_settings_is_told_to_go(pair):
     edge, host = pair("headerTimeout: 6s")
-    with Http2(edge.port) as client:  # who has acknowledged has all the time
+    with Http2(edge.port) as client:  # a client that has acknowledged may take its time
         assert client.ask().status == 200
         with socket.create_connection(("127.0.0.1", edge.port), timeout=60) as peer:
             peer.sendall(PREFACE + frame(SETTINGS, 0, 0))
@@ -421,7 +421,7 @@ def test_an_address_that_speaks_nothing_else_ends_what_does_not_begin_with_the_p
     assert b"HTTP/1" not in came and came[3] == SETTINGS
     assert came.endswith(frame(GOAWAY, 0, 0, bytes([0, 0, 0, 0, 0, 0, 0, 1])))  # PROTOCOL_ERROR
     edge.expect_metric(1, "becalm_h2_goaway_total", why="protocol")
-    told = "does not speak HTTP/2 to an address that speaks nothing else"
+    told = "does not speak HTTP/2 to an address that accepts only HTTP/2"
     times = 0 if first.startswith(b"PRI") else 1
     wait_until(lambda: len(edge.log_lines(told)) == times)
     all_of(edge.port, first)  # it is said once

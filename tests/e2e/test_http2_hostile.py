@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Clients and hosts that speak HTTP/2 against its rules, by hand: what becomes of each, and that nothing of it passes on to the other side."""
+"""Clients and hosts that violate HTTP/2, with handmade frames: the gateway's reaction to each, and that no violation
+passes on to the other side."""
 
 import hpack
 from accepting import Accepting
@@ -43,7 +44,7 @@ def head_of(**changed):
 # ---- requests ----
 
 RESET = "reset"
-REQUESTS = [  # what becomes of it, its head
+REQUESTS = [  # the result, the head
     *[(RESET, head_of(method=each)) for each in ("GE T", "GET /x HTTP/1.1\r\nX: y\r\n", "", b"G\x80T", "CONNECT")],
     *[(RESET, head_of(path=each)) for each in ("/ x", "/\r\nX: y", "*", "", "?x", "http://b/", "/a\tb", "/\x7f")],
     *[(400, head_of(path=each)) for each in ("/a#b", "/..%2f", b"/\xff")],
@@ -72,7 +73,7 @@ BODIES = [  # the same, of one with a body of three bytes and perhaps trailers
 
 
 class Hostile(Frames):
-    """A client that says what it likes on one stream after the other."""
+    """A client that sends any frames, on one stream after the other."""
 
     def __init__(self, port):
         super().__init__(port)
@@ -122,7 +123,7 @@ def test_http2_hostile__trailers_that_there_is_no_room_for_are_not_lost_without_
 
 
 class HandMade(Accepting):
-    """A host whose answers are frames: `says` is what it says to the end of a request on this stream."""
+    """A host whose answers are frames: `says` is its answer to the end of a request on this stream."""
 
     says = b""
 
@@ -174,7 +175,7 @@ def trailed(*pairs, end=True):
     return [head(FINE), data(b"x", end=False), head(*pairs, end=end)]
 
 
-ANSWERS = [  # what becomes of it, the frames
+ANSWERS = [  # the result, the frames
     *[(BAD, [head((":status", each)), data(b"x")]) for each in ("099", "1000", "20x", "", "2 0", "200 OK", "+20", "101", "000")],
     (BAD, [head((":status", "100")), data(b"x")]),
     (BAD, [head(("x", "y")), data(b"x")]),
@@ -220,7 +221,7 @@ ANSWERS = [  # what becomes of it, the frames
 
 
 def test_http2_hostile__answers_that_no_client_takes_for_whole(gateway):
-    """By a client that speaks HTTP/1: what it gets must be one answer, and the next one's must be the next one's."""
+    """With a client that speaks HTTP/1: it must get one answer for each of two requests, in their order."""
     this = HandMade()
     try:
         edge = gateway(policy_of([this], "", ALONE))
@@ -243,7 +244,7 @@ def test_http2_hostile__answers_that_no_client_takes_for_whole(gateway):
         this.listener.close()
 
 
-PASSED = [  # a request of HTTP/1, what of it is there by HTTP/2, and what is not
+PASSED = [  # a request of HTTP/1, its fields that pass to HTTP/2, and those that do not
     (b"GET /x HTTP/1.0\r\n\r\n", {":method": "GET", ":path": "/x", ":authority": "a"}, ["host"]),
     (b"GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n", {":authority": "b", ":path": "/x"}, ["host"]),
     (b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", {":path": "*"}, []),

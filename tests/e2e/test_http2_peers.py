@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""HTTP/2 with node on both sides, and with clients in Java and PHP: `peers/` has what they run. Go is in test_go.py, gRPC in test_grpc_peers.py."""
+"""HTTP/2 with node on both sides, and with clients in Java and PHP: `peers/` has their programs. Go is in test_go.py,
+gRPC in test_grpc_peers.py."""
 
 import os
 import pathlib
@@ -78,7 +79,7 @@ def echo(gateway, authority):
 @pytest.mark.skipif(os.environ.get("BECALM_SOAK") != "1", reason="its compiler takes a while: make soak")
 @pytest.mark.parametrize("tls, spoken", [(True, "HTTP_2"), (False, "HTTP_1_1")])
 def test_http2_peers__java(echo, authority, tmp_path, tls, spoken):
-    """In clear text it asks for an upgrade, which nobody has to take: then it goes on by HTTP/1.1."""
+    """In clear text the client asks for an upgrade, which a server may ignore: then it goes on over HTTP/1.1."""
     edge, url = echo(tls)
     said("javac", "-d", tmp_path, PEERS / "Speaks.java")
     for length in LENGTHS:
@@ -89,7 +90,7 @@ def test_http2_peers__java(echo, authority, tmp_path, tls, spoken):
 
 @has("php")
 def test_http2_peers__php(echo, authority):
-    """With TLS alone: libcurl 7.88 can't share a connection in clear text, whoever is at its other end."""
+    """With TLS alone: libcurl 7.88 can't share a connection in clear text, with any server."""
     if "curl" not in said("php", "-m"):
         pytest.skip("PHP has no curl: php-curl")
     edge, url = echo(True)

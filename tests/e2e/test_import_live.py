@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""becalm import means what the source means: nginx and HAProxy run the source, Becalm runs the import, and failing hosts
-count how often one request comes to them. What Becalm adds of its own (budget, breaker, ejection, its wait for a restart)
-is switched off here, since it is there to make these numbers smaller. With BECALM_SOAK=1 every source, else one each."""
+"""becalm import keeps the meaning of the source: nginx and HAProxy run the source, Becalm runs the import, and failing
+hosts count how often one request comes to them. Becalm's budget, breaker, ejection and wait for a restart are switched
+off here, because they make these numbers smaller. With BECALM_SOAK=1 every source, else one each."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from wire import ask
 
 SOAK = os.environ.get("BECALM_SOAK") == "1"
 
-# path: what every host does with a request for it. /late/ paths have the short timeouts.
+# path: the reply of every host to a request for it. /late/ paths have the short timeouts.
 KINDS = {
     **{f"/s{status}": Reply(status=status) for status in (200, 403, 404, 429, 500, 502, 503, 504)},
     "/reset": Reply(raw=b"", end="reset"),
@@ -157,7 +157,7 @@ def ready(peer):
 
 
 def counted(proxy, hosts, method, path):
-    """The attempts of one request: what the proxy says and what the hosts have seen are the same."""
+    """The attempts of one request: the proxy's count equals the hosts' count."""
     for each in hosts:
         each.forget()
     said = proxy.tries(method, path)
@@ -178,7 +178,7 @@ def refused(proxy, hosts, method):
 @pytest.fixture
 def live(tmp_path, gateway, host):
     """live(Nginx, "nginx", settings, hosts): the same requests through the source's own program and through the import;
-    {(method, kind): (theirs, ours)}, and what the import said."""
+    {(method, kind): (theirs, ours)}, and the messages of the import."""
     peers = []
 
     def run(make, dialect, settings, count):
@@ -219,7 +219,7 @@ def test_import_live__an_import_of_nginx_makes_as_many_attempts_as_nginx(live, n
         expected = {} if "invalid_header" in NGINX_SOURCES[name] else {("GET", "/garbage")}
     if "non_idempotent" in NGINX_SOURCES[name]:
         expected = {("GET", "/garbage"), ("POST", "/garbage")}
-    if "warning: http_500 has no equal: an error of the application is retried once per call" in findings:
+    if "warning: http_500 has no equivalent: an error of the application is retried once per call" in findings:
         assert results["GET", "/s500"] == (3, 2)
         expected = {("GET", "/s500")}
     assert differences(results).keys() <= set(expected), differences(results)

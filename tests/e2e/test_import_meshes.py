@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """becalm import of Envoy, Istio and the Gateway API through the gateway: for each request of the corpus the readers of
-tests/cli/test_import_oracle.py, which share nothing with the importer, say to which hosts it goes and how often it is tried;
-the hosts, which fail with 503, count. What Becalm adds of its own is switched off, as in test_import_live.py."""
+tests/cli/test_import_oracle.py, which share nothing with the importer, say to which hosts it goes and how often it is
+tried; the hosts, which fail with 503, count. Becalm's budget, breaker and ejection are switched off, as in
+test_import_live.py."""
 
 import pathlib
 import ssl

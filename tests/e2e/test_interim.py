@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said before the answer: 1xx of hosts, Expect of clients; and answers that begin before their request has ended."""
+"""Messages before the answer: 1xx of hosts, Expect of clients; and answers that begin before their request ends."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ BIG = signed(b"b" * 300000)
 
 
 def raw_head(wire):
-    """The next head, whatever its status."""
+    """The next head, with any status."""
     while b"\r\n\r\n" not in wire.rest:
         data = wire.socket.recv(65536)
         assert data, wire.rest
@@ -179,7 +179,7 @@ def test_a_client_that_leaves_while_it_expects_leaves_nothing_behind(pair):
 
 
 def test_without_replay_an_answer_begins_before_the_request_has_ended(gateway):
-    """As if they talked: each side waits for the other's next word."""
+    """A dialogue: each side waits for the next message of the other side."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def echo():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""proxyProtocol of a service: each connection to its hosts begins by saying whose it is. Real receivers (HAProxy, nginx) tell
-whom they were told of; and no request ever goes out on a connection that names another client."""
+"""proxyProtocol of a service: each connection to its hosts begins with the address of its client. Real receivers
+(HAProxy, nginx) report the address that they got; and no request ever goes out on a connection that names another
+client."""
 
 import http.client
 import shutil
@@ -53,7 +54,8 @@ def find(name):
 
 @pytest.fixture
 def receiver(tmp_path, authority):
-    """receiver("haproxy", tls, ip): a real one that takes the PROXY protocol and answers with whom it was told of; its address."""
+    """receiver("haproxy", tls, ip): starts a real one that reads the PROXY protocol and answers with the client's
+    address; returns its own address."""
     started = []
 
     def make(name, tls=False, ip="127.0.0.1"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Idempotency keys: what makes a POST safe to repeat, and endpoints that insist on one."""
+"""Idempotency keys, which make a POST safe to repeat, and endpoints that require one."""
 
 import json
 
@@ -100,7 +100,7 @@ def test_a_lost_answer_releases_its_key(pair):
 
 
 def test_a_client_that_leaves_and_asks_again_finds_the_answer(pair):
-    """Its connection broke while the host worked: this is what keys are for."""
+    """The connection broke while the host worked: keys exist for this case."""
     gateway, host = pair(rules=REQUIRED)
     host.on("/charge", Reply(201, b"late", delay=0.5), Reply(201, b"second"))
     wire = gateway.wire().send(request("POST", "/charge", body=b"5 euro", fields={"Idempotency-Key": "k"}))
@@ -226,7 +226,7 @@ def test_a_key_in_flight_is_not_told_to_others(pair):
 
 
 SCOPES = {
-    # what counts, and what does not: (scope, alice's lines, the same for the scope, others by the scope)
+    # (scope, alice's headers, headers that are the same in this scope, headers that differ in this scope)
     "authorization": (
         [("Authorization", "a"), ("Cookie", "x=1")],
         [[("Authorization", "a"), ("Cookie", "x=2")], [("Authorization", "a"), ("X-Api-Key", "k")]],
@@ -271,7 +271,7 @@ def test_the_scope_of_keys_can_be_narrowed(pair, scope):
 
 
 def test_who_names_no_cookie_is_not_who_hides_it(pair):
-    """What can't be read as cookies is a scope of its own: nobody is taken for a stranger without the cookie."""
+    """A Cookie line that can't be parsed is its own scope: its client is not taken for a client without the cookie."""
     gateway, host = scoped(pair, "cookie:sid")
     assert charge_as(gateway, []).status == 201
     for n, hidden in enumerate(("x=1,sid=mallory", 'a="b; sid=mallory', "sid =mallory", "a=b; sid", "=; sid=mallory")):

@@ -216,7 +216,7 @@ def test_a_key_of_a_method_that_needs_none_counts(pair, method):
 
 
 def test_a_reload_forgets_no_key(pair):
-    """Whatever becomes of keyScope: what was done under the older one is not done again."""
+    """A change of keyScope: a request that was executed under the older scope is not executed again."""
     gateway, host = pair(rules=ENFORCED)
     host.on("/charge", Reply(201, b"first"), Reply(201, b"second"))
     assert charge(gateway, "k", Authorization="ann").body == b"first"
@@ -294,7 +294,7 @@ def test_a_flood_is_refused_and_forgets_nobody(gateway, host):
 
 
 def eager(there):
-    """Enforced keys at two hosts, and a policy that retries whatever it may: no other rule is in the way."""
+    """Enforced keys at two hosts, and a policy that retries as much as possible: no other rule refuses retries."""
     return (
         f"services:\n  a:\n    hosts: [{there[0].address}, {there[1].address}]\n    match: {{prefix: /}}\n"
         "    idempotencyKey: enforced\n    maxRetries: 3\n    initialDelay: 1ms\n    attemptTimeout: 400ms\n"
@@ -303,7 +303,7 @@ def eager(there):
 
 
 def misbehaves(draws, executed, lock):
-    """A host that executes what it reads and then does what the draw says: it knows no keys."""
+    """A host that executes each request and then misbehaves at random: it knows no keys."""
 
     def answer(got):
         with lock:

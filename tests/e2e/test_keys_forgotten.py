@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(SERVER is None, reason="redis-server is not inst
 
 
 class Loss:
-    """A Redis, what it is asked through, and how it forgets: begin() is called before what it forgets."""
+    """A Redis, the proxy in front of it, and its way to lose data: begin() comes before the lost writes."""
 
     def __init__(self, how, redis, folder):
         self.how, self.redis, self.folder = how, redis, folder
@@ -57,7 +57,7 @@ def loss(request, redis, tmp_path):
 
 
 def known(gateway, key, **more):
-    """What is said of a key when it is not in doubt any more."""
+    """The answer for a key once the store is trusted again."""
     answers = []
     doubts = ("key_store_away", "key_store_forgot")
     wait_until(lambda: answers.append(charge(gateway, key, **more)) or reason_of(answers[-1]) not in doubts)
@@ -90,7 +90,7 @@ def test_what_a_store_has_forgotten_is_told_again_and_nothing_is_executed_twice(
     assert settled(b, "k").body == b"late" and host.count() == 4, "each once"
     if loss.how in ("an old file", "a stale replica"):
         assert charge(b, "before").body == b"before", "what it has not forgotten has its answer"
-    wait_until(lambda: a.log_lines("idempotency keys: the store was told again"))
+    wait_until(lambda: a.log_lines("idempotency keys: reported to the store again"))
     assert b.metric("becalm_store_requests_total", result="forgot") >= 1
     wait_until(lambda: json.loads(admin(b, "/api/keys").body)["held"])
     (held,) = json.loads(admin(b, "/api/keys").body)["held"]
@@ -98,7 +98,7 @@ def test_what_a_store_has_forgotten_is_told_again_and_nothing_is_executed_twice(
 
 
 def known_new(gateway):
-    """Of a key that nobody has asked for, while the store is in doubt."""
+    """The answer for a new key, while the store is in doubt."""
     answers = []
     wait_until(lambda: answers.append(charge(gateway, "new")) or reason_of(answers[-1]) != "key_store_away")
     return answers[-1]
@@ -125,7 +125,7 @@ def test_required_keys_and_who_lets_calls_pass_do_not_wait(three, redis):
 
 
 def test_a_new_store_is_asked_for_a_lease_whether_anybody_knows_it(gateway, host, tmp_path):
-    """An empty one may be one that has forgotten, before anybody who knows it has come back."""
+    """An empty store may be one that lost its data, before a gateway has connected that knows the data."""
     empty = Redis(tmp_path).start()
     try:
         there = host()
@@ -136,7 +136,7 @@ def test_a_new_store_is_asked_for_a_lease_whether_anybody_knows_it(gateway, host
 
 
 def test_a_server_that_does_not_tell_its_run_is_trusted_as_far_as_it_can_be(three, redis):
-    """Without +info a restart can't be seen, but what is gone can."""
+    """Without +info the gateway can't see a restart, but it sees missing keys."""
     redis.tell("ACL SETUSER default -info")
     (a, b), host = three(count=2)
     assert charge(a, "k").status == 200
@@ -146,7 +146,8 @@ def test_a_server_that_does_not_tell_its_run_is_trusted_as_far_as_it_can_be(thre
 
 
 def test_a_release_that_is_forgotten_leaves_the_key_held_and_not_executed(three, redis):
-    """Who held it remembers that, and nothing remembers the order: the safe side, and an operator may say it again."""
+    """The gateway that held the key remembers it, and no gateway remembers the order to release it: that is the safe
+    side, and an operator may repeat the order."""
     (a, b), host = three(count=2, keys={"lease": "1s"})
     host.on("/charge", Reply(cut=0, end="reset"), Reply(201, b"again"))
     assert charge(a, "k").status == 502
@@ -178,7 +179,7 @@ def test_what_is_told_again_is_enough_to_doubt(three, tmp_path):
         assert charge(a, "another").status == 200, "so it has heard of the end before; one that it has not heard of is written once more"
         store.kill()
         store.start()
-        wait_until(lambda: a.log_lines("idempotency keys: the store was told again"))
+        wait_until(lambda: a.log_lines("idempotency keys: reported to the store again"))
         assert reason(known_new(b)) == "key_store_forgot" and host.count() == 2
     finally:
         store.stop()
@@ -211,14 +212,14 @@ def test_no_key_is_executed_twice_whatever_hosts_do_and_the_store_forgets(gatewa
                 except (OSError, EOFError, AssertionError):
                     said = 0  # an answer that was cut
                 if said == "key_store_forgot" and not soak:
-                    break  # nobody waits until the store is trusted again
+                    break  # no client waits until the store is trusted again
                 if said in doubts:
                     time.sleep(0.05)
             with lock:
                 statuses[said] += 1
 
     def trouble():
-        """Each kind in its turn, when so many requests more were answered."""
+        """Each kind in its turn, after some more answered requests."""
         for turn in range(1, 13 if soak else 2):
             wait_until(lambda turn=turn: sum(statuses.values()) >= turn * 3 * keys // (14 if soak else 3), seconds=1200)
             if turn % 3 == 1:

@@ -154,7 +154,7 @@ def test_the_key_of_a_gateway_that_was_killed_is_held_and_an_operator_releases_i
 
 
 def test_a_gateway_that_was_taken_for_dead_is_at_its_key_again_and_tells_its_answer(three):
-    """With an enforced key nobody else has executed it meanwhile."""
+    """With an enforced key, no other gateway has sent the request meanwhile."""
     (a, b), host = three(count=2, keys={"lease": "1s"})
     go = threading.Event()
     host.on("/charge", Reply(201, b"late", when=go.is_set), Reply(201, b"second"))
@@ -279,7 +279,8 @@ def test_a_client_that_leaves_while_the_store_is_asked_leaves_no_key(three, redi
 
 
 def test_a_key_in_flight_is_written_again_with_the_next_connection(three, redis):
-    """Not only when its lease is due: a store that was emptied meanwhile knows at once that somebody is at it."""
+    """Not only when its lease is due: a store that was emptied meanwhile learns at once that a gateway works on the
+    key."""
     (a,), host = three(count=1, keys={"lease": "600s"})
     go = threading.Event()
     host.on("/charge", Reply(201, b"late", when=go.is_set))
@@ -306,7 +307,7 @@ def test_ends_are_told_when_the_store_is_back(three, redis):
 
 @pytest.mark.skipif(not can_trace(), reason="strace can't see this program's calls")
 def test_a_client_has_its_answer_before_the_store_is_told(gateway, host, tmp_path):
-    """A server that wakes up takes the processor from who wakes it."""
+    """A server that wakes up takes the processor from the process that wakes it."""
     calls = tmp_path / "calls"
     there = host()
     trace = ["strace", "-D", "-f", "-qq", "-s", "400", "-o", str(calls), "-e", "trace=sendto,sendmsg"]
@@ -431,7 +432,7 @@ def test_a_call_waits_until_replicas_have_its_key_and_a_failover_forgets_none(th
         wait_until(lambda: charge(a, "first").status == 200)
         host.on("/charge", Reply(201, b"late", when=go.is_set), Reply(201, b"second"))
         with ask_and_wait(a, host, 2):
-            a.kill()  # with the last write that it told, and nobody to tell it again
+            a.kill()  # with its last write, and no gateway that could write it again
             replica.tell("REPLICAOF", "NO", "ONE")
             relay.to = replica.port
             redis.kill()
@@ -609,7 +610,7 @@ def test_no_key_is_executed_twice_whatever_happens_to_hosts_gateways_and_the_sto
                 statuses[said] += 1
 
     def trouble():
-        """Each kind in its turn, when so many requests more were answered."""
+        """Each kind in its turn, after some more answered requests."""
         choice = random.Random(4)
         for turn in range(1, 61 if soak else 7):
             wait_until(lambda turn=turn: sum(statuses.values()) >= turn * 3 * keys // (62 if soak else 8), seconds=600)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""An enforced key in each of its states, while its gateway, the store, or both are killed and started again; long and alike ones."""
+"""An enforced key in each of its states, while its gateway, the store, or both are killed and started again; and long
+and similar keys."""
 
 import json
 import threading
@@ -58,7 +59,7 @@ class Call:
         """Its client has the answer, and the store has not."""
         self.sent()
         there = self.relay.to
-        self.relay.to = free_port()  # nobody is there
+        self.relay.to = free_port()  # no process listens
         self.relay.cut()
         self.go.set()
         assert self.wire.answer("POST").body == b"once"
@@ -75,7 +76,7 @@ class Call:
         wait_until(lambda: reason(charge(self.gateway, "k")) == "key_unknown")
 
 
-# What a repeat gets in the end, and how often the request was executed by then, if the gateway lives and if it does not.
+# The final answer to a repeat, and the number of executions by then, with a living gateway and with a killed one.
 STATES = {
     "begun": ((b"once", 1), ("key_unknown", 0)),
     "sent": ((b"once", 1), ("key_unknown", 1)),
@@ -86,7 +87,7 @@ STATES = {
 
 
 def ends_as(gateway):
-    """What is said of the key when nothing is on its way any more."""
+    """The answer for the key once no request is in flight any more."""
     answers = []
     wait_until(lambda: answers.append(charge(gateway, "k")) or reason_of(answers[-1]) not in PASSING, what=lambda: answers[-1].body)
     return reason_of(answers[-1]) or answers[-1].body
@@ -115,7 +116,7 @@ def test_whoever_is_killed_a_key_is_executed_once_at_most(gateway, host, redis, 
     relay.delay = 0
     call.go.set()
     outcome, executions = STATES[state][not call.gateway_lives]
-    again = gateway(policy, keys={"lease": lease})  # as it is started anew
+    again = gateway(policy, keys={"lease": lease})  # as after a new start
     for each in (other, again, *([first] if call.gateway_lives else [])):
         assert ends_as(each) == outcome
         assert there.count() == executions

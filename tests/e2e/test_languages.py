@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The snippets of docs/languages, as they stand: each way in leads to the service, and what is carried on arrives."""
+"""The snippets of docs/languages, unchanged: each reaches the service, and the headers that it passes on arrive."""
 
 import os
 import re
@@ -18,7 +18,7 @@ LIBRARIES = {"python-requests": "requests", "python-httpx": "httpx", "python-aio
 PAGES |= {page: "python" if page.startswith("python") else "js" for page in LIBRARIES}
 FILES = {"go": "main.go", "java": "Main.java", "csharp": "main.cs"}
 COMPILED = ("go", "java", "csharp")
-# What runs a file, as a shell does it; what compiles it comes first. The last is what a test kills.
+# The commands that run a file, as in a shell; a compiler comes first. A test kills the last one.
 RUNS = {
     "python": f"exec {sys.executable} -B {{file}}",
     "js": "exec node {file}",
@@ -63,7 +63,7 @@ def installed(language, library):
 
 
 def plain_environment():
-    """No proxies; what Debian has packaged for Node is found by any Node."""
+    """No proxies; every Node finds Debian's packages for Node."""
     plain = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
     return {**plain, "NODE_PATH": os.pathsep.join(filter(None, [plain.get("NODE_PATH"), "/usr/share/nodejs"]))}
 
@@ -93,7 +93,8 @@ def test_a_script_passes_its_deadline_on(gateway, host, tmp_path):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "shell"])
 def test_deadlines_go_down_and_marks_up_through_an_application(gateway, host, tmp_path, page):
-    """The page's application, its sidecar, and payment behind that: who asks the application is a gateway in front of it."""
+    """The application of the page, its sidecar, and payment behind the sidecar; a gateway in front calls the
+    application."""
     payment = host().on("/charge", Reply(200, body=b"charged"))
     sidecar = gateway(policy_of_page(payment))
     port = free_port()

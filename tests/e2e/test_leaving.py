@@ -25,7 +25,7 @@ class Backlog:
         self.fillers = fill(self.socket)
 
     def accept_all(self):
-        """Takes everybody in, until somebody has come who is none of ours."""
+        """Accepts connections until one has come that is not from this test."""
         ours = {filler.getsockname() for filler in self.fillers}
         self.socket.settimeout(GUARD)
         while True:
@@ -40,12 +40,12 @@ class Backlog:
 
 
 def gone(gateway):
-    """Until the gateway has seen that nobody is connected any more."""
+    """Waits until the gateway has no client connections any more."""
     wait_until(lambda: gateway.metric("becalm_connections") == 0)
 
 
 def left(gateway):
-    """Until nothing is done for anybody any more."""
+    """Waits until no request is in progress any more."""
     wait_until(lambda: gateway.metric("becalm_active_requests") == 0)
     wait_until(lambda: gateway.metric("http_client_concurrent_requests") == 0)
 
@@ -160,7 +160,7 @@ def test_an_answer_that_nobody_waits_for_and_that_does_not_end_is_cut(pair, when
 
 @pytest.mark.parametrize("size", [10, 700_000])
 def test_a_client_that_leaves_in_the_middle_of_its_answer_finds_it_again(pair, size):
-    """What was asked for is not done twice."""
+    """The request is not executed twice."""
     gateway, host = pair(rules=ORPHAN)
     host.on("/charge", Reply(201, signed(b"x" * size), chunked=True), Reply(201, b"second"))
     with gateway.wire(receive_buffer=4096) as wire:

@@ -50,7 +50,7 @@ def status_of_upload(gateway):
 
 
 def test_a_host_that_does_not_read_an_upload_is_given_up(pair):
-    """On a busy machine it may be us who said nothing for 500 ms, which is a 408: then once more."""
+    """On a busy machine this test may be silent for 500 ms, which gives a 408: then it tries again."""
     gateway, host = pair(text="idleTimeout: 500ms", rules="maxRetries: 0")
     host.on("/up", Reply(early=True, raw=b"", end="deaf"))
     wait_until(lambda: status_of_upload(gateway) in (504, None))
@@ -109,7 +109,7 @@ def test_connect_goes_where_its_authority_says_or_nowhere(gateway, host):
 def test_our_own_lack_of_descriptors_is_not_the_hosts_fault(pair):
     rules = PATIENT + "breaker: {minimumNumberOfCalls: 2}\nmaxRetries: 0"
     gateway, host = pair(rules=rules)
-    early = gateway.wire()  # it is in, and for its calls there is none left: nobody else is idle
+    early = gateway.wire()  # the client is connected, but no descriptor is left for its calls: no other client is idle
     wait_until(lambda: gateway.metric("becalm_connections") == 1)
     go, crowd = gateway.fill_descriptors(host)
     statuses = [early.ask().status for _ in range(5)]
@@ -128,8 +128,8 @@ def test_an_expectation_that_nobody_understands_is_refused(pair):
 
 
 def test_hedges_and_attempts_that_were_given_up_are_counted(pair):
-    """Nobody answers before both have been asked, so every call has its hedge, however slow the machine is. What was
-    asked is counted behind the answer, so that it may be seen a little later."""
+    """No host answers before both have a request, so every call has its hedge, however slow the machine is. The gateway
+    counts attempts after the answer, so the counts may appear a little later."""
     gateway, host = pair(rules=HEDGE, hosts=2)
 
     def asked():

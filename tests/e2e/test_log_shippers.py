@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""deploy/logs: what Alloy and Vector are told to take out of a line stands in the lines that a gateway writes. Neither is in Debian,
-so that their files are read here, and the few of their steps that they use are done by this test on real lines."""
+"""deploy/logs: the fields that Alloy and Vector extract are in the log lines of a gateway. Debian packages neither, so
+this test reads their files and performs the few steps in them on real lines."""
 
 import datetime
 import json

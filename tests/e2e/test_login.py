@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""NTLM and Negotiate log a connection in, not a request: it is its client's from then on, and nobody else's."""
+"""NTLM and Negotiate log in a connection, not a request: from then on, only its client may use the connection."""
 
 import threading
 
@@ -11,7 +11,7 @@ OFFERS = [("WWW-Authenticate", 'Basic realm="a, b"'), ("www-authenticate", "Nego
 
 
 def toy(host):
-    """A host that remembers by connection who has logged in."""
+    """A host that remembers the logged-in user of each connection."""
     people, begun = {}, {}
 
     def reply(got):
@@ -145,7 +145,8 @@ def test_a_login_gives_way_where_there_is_one_connection_only(pair):
 
 
 def test_those_in_line_get_the_place_of_a_login_that_becomes_idle(pair):
-    """Who holds all connections asks on and on: between two of its requests somebody else has a turn."""
+    """A client that holds all connections sends one request after the other: between two of them, another client has
+    its turn."""
     gateway, host = pair("pool: {maxPerHost: 2, idle: 60s}", "deadline: 10s\nattemptTimeout: 10s\nlimit: {kind: none}")
     toy(host)
     go = threading.Event()

@@ -19,7 +19,7 @@ CLOSES = b"\x88\x02\x03\xe8"
 
 
 class Echo:
-    """A host whose connections become tunnels, which say what they hear."""
+    """A host whose connections become tunnels, which echo their bytes."""
 
     def __init__(self):
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -127,7 +127,7 @@ class Events(Stream):
 
 
 class Streamed(Stream):
-    """Of a client whose own stream goes on, too: what it says is there when the host answers it."""
+    """A client whose own stream goes on, too: the host gets its bytes and answers them."""
 
     def __init__(self, client, host, number):
         self.client = client

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What waits in the gateway's memory is bounded, however many clients don't read or send too early."""
+"""The bytes that wait in the gateway's memory are bounded, however many clients do not read or send too early."""
 
 import errno
 import json
@@ -54,7 +54,7 @@ def settled(gateway, what):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_clients_that_do_not_read_have_one_bound(pair, wires, workers):
-    """With BECALM_SOAK 2,000 of them, and what a pod of 256 MiB has by default."""
+    """With BECALM_SOAK 2,000 clients, and the default bound of a pod of 256 MiB."""
     count, bound = (2000, 64 * MIB) if SOAK else (250, MIB)
     text = f"maxBuffered: {bound // MIB}MiB\npool: {{maxPerHost: 4000}}"
     gateway, host = pair(text, rules="limit: {kind: none}\nattemptTimeout: 100s\ndeadline: 200s", workers=workers)
@@ -77,7 +77,7 @@ def test_clients_that_do_not_read_have_one_bound(pair, wires, workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_requests_that_come_early_wait_in_their_own_kernel(pair, wires, workers):
-    """Each sends 400 KB of requests at once; only so much of it as a head may have is taken in."""
+    """Each client sends 400 KB of requests at once; the gateway reads only as much as the largest head."""
     count = 1000 if SOAK else 150
     gateway, host = pair("maxBuffered: 256MiB", rules="limit: {kind: none}\ndeadline: 60s\nattemptTimeout: 50s", workers=workers)
     go = threading.Event()
@@ -188,7 +188,8 @@ def test_a_reload_moves_the_bound(pair):
 
 
 def test_a_gateway_without_tls_loads_no_more_than_it_uses(pair, tmp_path):
-    """OpenSSL reads its configuration when it is set up, which takes 2 MB: whoever opens this FIFO for that waits."""
+    """OpenSSL reads its configuration when it is set up, which takes 2 MB: a process that opens this FIFO as its
+    configuration waits."""
     configuration = tmp_path / "openssl.cnf"
     os.mkfifo(configuration)
     gateway, host = pair(env={"OPENSSL_CONF": str(configuration)})
@@ -201,7 +202,8 @@ def test_a_gateway_without_tls_loads_no_more_than_it_uses(pair, tmp_path):
 
 @pytest.mark.parametrize("spoken, most", [("h1", 2), ("h2", 30), ("tls h1", 24), ("tls h2", 36)])
 def test_an_idle_connection_costs_no_more_than_the_table_says(pair, authority, wires, spoken, most):
-    """KiB of resident memory for each of 300 that have had one answer; docs/gateway.md has what is measured without a test beside it."""
+    """KiB of resident memory for each of 300 that have had one answer; docs/gateway.md has the figures that were
+    measured on an idle machine."""
     tls = authority.issue().tls if "tls" in spoken else None
     context = authority.client() if tls else None
     gateway, _ = pair("", protocols="[h2, h1]", tls=tls)
@@ -217,7 +219,7 @@ def test_an_idle_connection_costs_no_more_than_the_table_says(pair, authority, w
         wires.append(made)
         assert made.ask().status == 200
 
-    for _ in range(20):  # what is made once is made
+    for _ in range(20):  # objects that are made once exist now
         connect()
     before = gateway.resident_kib()
     for _ in range(300):

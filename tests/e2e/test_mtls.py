@@ -15,7 +15,7 @@ SAID = {"X-Forwarded-Client-Cert": "URI=spiffe://test/admin"}
 
 @pytest.fixture
 def guarded(gateway, host, authority):
-    """guarded(): a gateway whose clients may show a certificate, and what they must believe."""
+    """guarded(): a gateway whose clients may show a certificate, and the authority that clients must trust."""
 
     def make(text="", auth="required", rules="", **options):
         this = host()
@@ -28,7 +28,7 @@ def guarded(gateway, host, authority):
 
 
 def believed(gateway, context, **more):
-    """Does what it says about others pass?"""
+    """Does the gateway believe its headers about other clients?"""
     with Wire(gateway.port, tls=context, name="a.test", **more) as wire:
         assert wire.ask(fields=SAID).status == 200
     return gateway.host.got()[-1].get("x-forwarded-client-cert") is not None
@@ -114,7 +114,8 @@ def test_mtls__an_address_is_believed_whatever_it_shows(guarded, authority):
 
 @pytest.mark.parametrize("client_key,turn", [("address", 4), ("certificate", 2)])
 def test_mtls__clients_that_wait_are_served_in_turn_by_their_certificates(guarded, authority, client_key, turn):
-    """All have one address. With a turn for each of them, who came last and asks once waits for one other."""
+    """All clients have one address. With a turn for each, the last client with its single request waits for one other
+    request."""
     rules = "maxRetries: 0\nattemptTimeout: 60s\nlimit: {kind: fixed, max: 1}\nbreaker: {enabled: false}\ngate: {targetQueueTime: 60s, maxQueueTime: 60s}"
     gateway = guarded(f"clientKey: {client_key}", rules=rules)
     go = threading.Event()

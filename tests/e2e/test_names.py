@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hosts whose names are found late: nobody pays for that who comes when the gateway starts, or during a reload."""
+"""Hosts whose names are found late: clients that come at the start of the gateway, or during a reload, do not wait for
+them."""
 
 import itertools
 import os
@@ -22,7 +23,7 @@ LATE = 0.7  # seconds until an answer, beyond all backoffs of a call
 
 
 class Names(threading.Thread):
-    """A name server: every name is 127.0.0.1, which it says late; what begins with "no" has no address."""
+    """A name server: every name is 127.0.0.1, and the answer comes late; names that begin with "no" have no address."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -59,7 +60,7 @@ class Names(threading.Thread):
 
 @pytest.fixture
 def names(tmp_path):
-    """What runs a program so that it asks a name server of the test's own."""
+    """The command that runs a program with the test's own name server."""
     script = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
     config = tmp_path / "resolv.conf"
     wrapper = ["unshare", "-m", "sh", "-c", script, str(config)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""HPACK's mark that a field is never indexed (RFC 7541, 6.2.3): whoever passes such a field on keeps the mark. python's h2 is on both sides."""
+"""HPACK's mark that a field is never indexed (RFC 7541, 6.2.3): a proxy that passes such a field on keeps the mark.
+python's h2 is on both sides."""
 
 import pytest
 from conftest import policy_of
@@ -30,7 +31,7 @@ def pair(gateway):
 
 
 def marks(fields):
-    """What was marked, but for what the gateway adds to a request."""
+    """The marked fields, without those that the gateway adds to a request."""
     return [tuple(each) for each in fields if isinstance(each, Secret) and each[0] not in OURS]
 
 
@@ -67,7 +68,7 @@ def test_never_indexed__parts_of_the_first_line_keep_their_marks(pair):
 
 
 def test_never_indexed__each_attempt_has_the_marks(pair):
-    """A retry is written from what was kept of the request."""
+    """A retry is written from the kept request."""
     client, this, _ = pair(at_end=lambda asked: Answer(status=503 if len(this.requests) == 1 else 200))
     assert client.ask("GET", "/", fields=MIXED).status == 200
     assert [marks(asked.fields) for asked in this.requests] == [MARKED, MARKED]
@@ -91,7 +92,7 @@ def test_never_indexed__answers_hints_and_trailers_keep_their_marks(pair):
 
 
 def test_never_indexed__an_answer_that_was_held_back_has_its_marks(pair):
-    """All attempts failed, and the last answer passes from what was kept of it."""
+    """All attempts failed, and the client gets the last answer from the kept copy."""
     client, this, _ = pair("maxRetries: 1\nbudget: {minPerSecond: 100}\n", at_end=lambda asked: Answer(status=503, body=b"no", fields=MIXED))
     got = client.ask()
     assert (got.status, got.body, len(this.requests)) == (503, b"no", 2)

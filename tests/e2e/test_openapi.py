@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""deploy/openapi/becalm-admin.yaml is what the admin address really answers, good and bad."""
+"""deploy/openapi/becalm-admin.yaml describes the real answers of the admin address, with success and with errors."""
 
 import copy
 import json
@@ -28,7 +28,7 @@ endpoints:
 
 
 def closed(schema):
-    """The same schema, which takes no member that it does not name: what is new is noticed by `make soak`."""
+    """The same schema, without members that it does not name: `make soak` notices new members."""
     if isinstance(schema, dict):
         more = {"additionalProperties": False} if "properties" in schema and "additionalProperties" not in schema else {}
         return {key: closed(value) for key, value in schema.items()} | more

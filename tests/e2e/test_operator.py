@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A real Prometheus scrapes a real gateway as the Prometheus operator has it do: each target has labels `service` and
-`endpoint` of its own. With the PodMonitor's settings it sees the services that the gateway calls all the same."""
+"""A real Prometheus scrapes a real gateway with the configuration of the Prometheus operator: each target has its own
+labels `service` and `endpoint`. With the PodMonitor's settings Prometheus still sees the services that the gateway
+calls."""
 
 import contextlib
 import json
@@ -32,7 +33,7 @@ def snake(rule):
 
 @contextlib.contextmanager
 def prometheus(folder, gateway, honor, relabel):
-    """As the operator writes it: labels of the target, and what the monitor says."""
+    """As the operator writes it: labels of the target, and the settings of the monitor."""
     folder.mkdir()
     rules = subprocess.run([PROGRAM, "rules", "prometheus"], stdout=subprocess.PIPE, text=True, check=True).stdout
     (folder / "rules.yaml").write_text(rules)

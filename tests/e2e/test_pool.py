@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Connections to a host: open streams leave room for others, and what waits in our own line for a connection says
+"""Connections to a host: open streams leave room for others, and the time that a call waits for a connection says
 nothing about the service."""
 
 import json
@@ -19,7 +19,7 @@ LINE = "attemptTimeout: 600ms\ndeadline: 60s\nmaxRetries: 0\nbreaker: {minimumNu
 
 
 def crowd(gateway, count, path="/"):
-    """So many callers at once. Returns their answers."""
+    """`count` callers at once. Returns their answers."""
     answers = []
 
     def call():
@@ -75,7 +75,7 @@ def test_what_waits_in_vain_for_a_connection_is_held_against_nobody(pair, role):
 
 
 def test_who_gets_a_connection_late_has_all_of_its_time(pair):
-    """It waits in line behind a slow call, and its host is told that there are 20 s left all the same."""
+    """It waits in line behind a slow call, and its host still gets the deadline of 20 s."""
     gateway, host = pair("pool: {maxPerHost: 1}", rules="attemptTimeout: 20s\ndeadline: 100s\nmaxRetries: 0\n")
     go = threading.Event()
     host.on("/first", Reply(when=go.is_set))

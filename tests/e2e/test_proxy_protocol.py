@@ -83,7 +83,7 @@ def test_who_says_something_else_is_closed_and_told_once(balanced, first):
             assert is_closed(wire)
     assert here.there.count() == 0
     wait_until(lambda: len(here.log_lines("PROXY protocol")) == 1)
-    assert ask(here.port, host="a").status == 200  # the other listener knows nothing of it
+    assert ask(here.port, host="a").status == 200  # the other listener does not expect the header
 
 
 def test_who_says_nothing_is_closed_after_header_timeout_and_at_the_end(balanced):

@@ -48,8 +48,9 @@ def test_gate_1_an_open_breaker_sends_nothing(gated):
 
 
 def test_gate_2_two_instances_do_not_retry_at_the_same_instant(gated):
-    """The wait before a retry, 100 times in two gateways that were asked at the same moment: what each of them chose, and
-    that the host saw no retry before it. When a busy machine lets the retry go, beyond that, says nothing."""
+    """The wait before a retry, 100 times in two gateways that got their requests at the same moment: the
+    wait that each chose, and that the host saw no retry before its end. How much later a busy machine sends the retry
+    does not matter."""
     gateways, host = gated(NO_BUDGET, NO_BREAKER, instances=2)
     host.on("*", lambda got: Reply(503) if got.get("x-envoy-attempt-count") == "1" else Reply(200))
     for number in range(100):
@@ -187,7 +188,7 @@ def test_gate_9_game_day(gated):
 
 
 def curve_of(results, host, begin):
-    """A row for each 100 ms: what was asked, what succeeded, what the host saw."""
+    """A row for each 100 ms: requests, successes, and requests at the host."""
     rows = ["second,asked,succeeded,sent"]
     last = max(result.at for result in results)
     for tenth in range(int((last - begin) * 10) + 1):

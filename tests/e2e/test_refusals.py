@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the gateway does not take: ambiguous framing from either side, and more than its caps."""
+"""Messages that the gateway refuses: ambiguous framing from either side, and sizes above its caps."""
 
 import json
 import signal
@@ -53,7 +53,7 @@ AMBIGUOUS = {
 
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory):
-    """One gateway for all of them: what one client sends must not matter to the next."""
+    """One gateway for all tests: the bytes of one client must not affect the next."""
     there = Host()
     made = Gateway(tmp_path_factory.mktemp("refusing"), policy_of([there]))
     yield made, there
@@ -103,7 +103,7 @@ BAD_ANSWERS = {
     "an unasked 101": b"HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
 }
 
-# What the client and the log are told, in part.
+# Parts of the answer to the client, and of the log line.
 RULES = {
     "garbage": "status line",
     "no status": "status",
@@ -360,7 +360,7 @@ def test_a_head_that_does_not_come_gets_408(pair):
 
 
 def test_heads_that_came_while_the_process_stood_still_are_in_time(gateway, host):
-    """More of them than are heard at once: timers come after whatever has happened."""
+    """More connections than one round of events handles: timers run after the events."""
     there = host()
     for seconds in (2, 8, 32, 50):  # until all are connected before the first one's time is over
         made = gateway(policy_of([there], f"headerTimeout: {seconds}s"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A new policy, or the end, under load: nobody notices."""
+"""A new policy, or the end of the gateway, under load: no client notices."""
 
 import ctypes
 import errno
@@ -235,7 +235,7 @@ def test_the_drain_limit_ends_what_hangs(gateway, host):
 
 
 def test_sockets_handed_over_are_used(host, tmp_path):
-    """LISTEN_FDS: systemd holds the socket, so that a restart refuses nobody."""
+    """LISTEN_FDS: systemd holds the socket, so that a restart refuses no client."""
     there = host()
     policy = tmp_path / "p.yaml"
     policy.write_text(policy_of([there]))
@@ -372,7 +372,7 @@ def test_the_watchdog_is_fed_only_while_every_thread_moves(gateway, host, manage
         while fed < 9 and manager.hears("WATCHDOG=1", seconds=1):
             fed += 1
         assert fed < 9, "more than was on its way"
-        made.signal(signal.SIGUSR1)  # whatever wakes the feeder, it does not feed
+        made.signal(signal.SIGUSR1)  # the feeder may wake up, but does not feed
         assert manager.hears("WATCHDOG=1", seconds=0.5) is None
     for _ in range(3):
         assert manager.hears("WATCHDOG=1"), "it goes on"
@@ -386,4 +386,4 @@ def test_a_signal_that_asks_for_nothing_ends_nothing(gateway, host):
         assert made.ask().status == 200
     made.signal(signal.SIGTERM)
     assert made.process.wait(60) == 0
-    assert made.log().count("SIGUSR2 asks for nothing") == 1
+    assert made.log().count("SIGUSR2 has no effect") == 1

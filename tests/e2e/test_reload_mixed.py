@@ -34,7 +34,7 @@ class Work(threading.Thread):
             try:
                 self.call()
                 self.done += 1
-            except Exception as error:  # whatever it is, a call has failed
+            except Exception as error:  # any exception means that a call has failed
                 self.failed.append(f"{self.name}: {error!r}")
                 return
 

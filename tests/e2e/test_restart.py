@@ -82,8 +82,9 @@ PATIENT = "attemptTimeout: 20s\ndeadline: 60s"
 
 
 def restart(gateway, load, host, down=0.6, before=150, after=200):
-    """Kills the host after `before` answers under load, and starts it again after `down` seconds, for `after` more. What the host has begun to answer is cut by
-    that and repeated from the budget: so it is killed when that is little, and nothing more is sent in between."""
+    """Kills the host after `before` answers under load, and starts it again after `down` seconds, for `after` more.
+    Answers in progress are cut by that and repeated from the budget: so the host is killed while there are few, and no
+    request is sent in between."""
     load.start()
     load.wait(before)
     load.held = True
@@ -356,7 +357,7 @@ def test_a_unix_socket_that_is_not_there_is_waited_for(gateway, tmp_path):
 
 
 def test_a_host_that_swallows_connections_is_not_waited_for(gateway):
-    """Its backlog is full: somebody is there, and has much to do."""
+    """Its backlog is full: the host is up, and busy."""
     with socket.socket() as there:
         there.bind(("127.0.0.1", 0))
         there.listen(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What stands in the query of a URL is nobody's business but the host's."""
+"""Only the host may see the query of a URL: it is in no log, metric or admin page."""
 
 import json
 

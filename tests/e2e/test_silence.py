@@ -10,7 +10,7 @@ import pytest
 from host import Reply, wait_until
 from message import request
 
-SILENT = 1.5  # seconds; more than twice of what would end it
+SILENT = 1.5  # seconds; more than twice the timeout that would end it
 LONG = "idleTimeout: 10m\ndrain: {limit: 1s}\n"
 SHORT = "idleTimeout: 500ms\ndrain: {limit: 1s}\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Services that are slow but healthy: whoever did not choose a timeout is told that there is one."""
+"""Services that are slow but healthy: an operator who did not write a timeout learns that there is one."""
 
 import json
 import threading
@@ -46,8 +46,9 @@ def told(gateway):
 
 
 def test_a_report_of_seven_seconds_arrives_and_a_hang_is_given_up_and_told_with_the_key_to_set(pair):
-    """Nobody has written a timeout. What the others take is known, so that both are overdue after 5 s. The report is
-    slow, and well: its service answers others. The others hang, all of them: that opens their breaker, and ends them."""
+    """The policy has no timeout. The times of other calls are known, so that both kinds are overdue after 5 s. The
+    report is slow, but healthy: its service answers other calls. The calls of the other service hang, all of them: that
+    opens their breaker, and ends them."""
     endpoints = (
         "endpoints:\n  year: {match: {path: /year}}\n  quick: {match: {path: /quick}, attemptTimeout: 1s}\n"
         "  report: {match: {prefix: /report}}\n"

@@ -105,7 +105,7 @@ def test_tls_with_a_certificate_on_both_sides(gateway, host, server, authority):
         url = f"rediss://127.0.0.1:{port}"  # no name whose address is not known yet
         good = top(url, ca=authority.cert, cert=ours.cert, key=ours.key)
         unknown = gateway(policy_of([host()], top(url, cert=ours.cert, key=ours.key), rules()))
-        wait_until(lambda: degraded(unknown))  # who signs its certificate is nobody that the system knows
+        wait_until(lambda: degraded(unknown))  # the system does not know the authority of its certificate
         assert "error=tls" in degraded(unknown)[0], degraded(unknown)
         misled = gateway(policy_of([host()], good + "\n  serverName: other.test", rules()))
         wait_until(lambda: degraded(misled))
@@ -149,7 +149,7 @@ def test_a_node_of_a_cluster_sends_on_to_the_one_that_has_the_slot(gateway, host
         assert not degraded(made)
     there = nodes[owner].says("CLUSTER", "GETKEYSINSLOT", slot, 100)
     assert (there.count(b":r:"), there.count(b":p:")) == (2, 1), "two gateways, one pot"
-    # The slot moves. What is asked of two keys is answered by neither node before it has: own share for so long.
+    # The slot moves. Until then, neither node answers commands with two keys: the gateway is on its own share.
     other = nodes[1 - owner]
     other.tell("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[owner])
     nodes[owner].tell("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1 - owner])
@@ -176,12 +176,12 @@ def test_check_names_all_permissions_that_are_missing(server, tmp_path):
     redis.tell("ACL", "SETUSER", "becalm", *ROSTER.split(), *USER.format("first").replace("+evalsha ", "").replace("+set ", "").split())
     redis.tell("ACL", "SETUSER", "becalm", *ROSTER.split())
     code, said = check()
-    assert code == 1 and "write ACL SETUSER becalm +evalsha +set [store]" in said, said
+    assert code == 1 and "run ACL SETUSER becalm +evalsha +set [store]" in said, said
     redis.tell("ACL", "SETUSER", "becalm", "+evalsha", "+set", "resetkeys", "~other:*")
-    assert "write ACL SETUSER becalm ~becalm:{prod}:* [store]" in check()[1]
+    assert "run ACL SETUSER becalm ~becalm:{prod}:* [store]" in check()[1]
     redis.tell("ACL", "SETUSER", "becalm", "~becalm:{prod}:*")
     code, said = check()
-    assert code == 0 and "answers, and lets us do all that is needed" in said, said
+    assert code == 0 and "answers, and grants all permissions" in said, said
     done = subprocess.run([PROGRAM, "check", "--store", "--set", f"store.redis=redis://localhost:{redis.port}", policy], capture_output=True, text=True, check=False)
     assert f"{policy}:1:1: note: the store localhost:{redis.port} answers" in done.stdout, "what --set says has no place in the file"
     redis.tell("REPLICAOF", "127.0.0.1", "1")
@@ -210,7 +210,7 @@ def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(serv
     assert code == 1 and "idempotencyStore.encryptFile: " in said, said
     (tmp_path / "e").write_text("one " + "5a" * 32 + "\n")
     code, said = check()
-    assert code == 0 and "answers, and lets us do all that is needed" in said and "maxmemory-policy" not in said, said
+    assert code == 0 and "answers, and grants all permissions" in said and "maxmemory-policy" not in said, said
     redis.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     code, said = check()
     assert "(maxmemory-policy allkeys-lru)" in said and "noeviction" in said, said
@@ -218,9 +218,9 @@ def test_check_opens_the_secrets_of_keys_and_asks_what_a_full_store_forgets(serv
     code, said = check()
     assert code == 0 and "maxmemory-policy" not in said, said
     redis.tell("ACL", "SETUSER", "default", "-info", "-wait")
-    assert "write ACL SETUSER default +info [store]" in check()[1]
+    assert "run ACL SETUSER default +info [store]" in check()[1]
     policy.write_text(policy.read_text().replace("encryptFile: e", "encryptFile: e, replicas: 1"))
-    assert "write ACL SETUSER default +info +wait [store]" in check()[1]
+    assert "run ACL SETUSER default +info +wait [store]" in check()[1]
 
 
 def test_metrics_and_state_show_the_store_and_the_budget(gateway, host, server):
@@ -293,9 +293,9 @@ def test_every_gateway_shows_the_whole_fleet(gateway, host, server):
     assert seen(calm)["dead"]["sharedCallsPerSecond"] == 9000
     said = show(calm)
     assert said.splitlines()[2].startswith("dead") and said.splitlines()[2].endswith("silent"), said
-    assert " 9000 calls/s" not in said.splitlines()[0], said  # what it told is over
+    assert " 9000 calls/s" not in said.splitlines()[0], said  # its lease is over
     redis.tell("HDEL", "becalm:{prod}:who", "dead")
-    other.end()  # who leaves says so
+    other.end()  # a gateway that ends says so
     wait_until(lambda: ids[other] not in seen(calm), what=lambda: fleet(calm))
     redis.kill()
     wait_until(lambda: not fleet(calm)[0]["up"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A false Redis: it greets as a real one does, and then answers whatever can be wrong. No gateway falls for it, grows by it or waits for it."""
+"""A false Redis: it greets as a real one does, and then gives all kinds of wrong answers. No gateway crashes, grows or
+waits because of them."""
 
 import contextlib
 import socket
@@ -17,7 +18,8 @@ SLOW = object()
 
 
 class False_:
-    """Answers each EVALSHA and EVAL, and what a Sentinel is asked, with `lie`: bytes, or a function of the server that gives them."""
+    """Answers each EVALSHA and EVAL, and each command to a Sentinel, with `lie`: bytes, or a function of the server
+    that gives them."""
 
     def __init__(self, lie):
         self.lie = lie

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Answers that stay open: an event stream, a slow reader, a tunnel. The limit counts attempts that wait for an answer's
-head; what is answered has a count and a bound of its own, and keeps nobody else out."""
+head; answers in progress have their own count and bound, and keep no other call out."""
 
 import contextlib
 import json
@@ -23,7 +23,8 @@ def limit(gateway):
 
 @contextlib.contextmanager
 def opened(gateway, count, path="/events", **more):
-    """So many connections that ask. In the end they are reset: who only closes may still be reading."""
+    """`count` connections with a request each. In the end they are reset: a client that only closes may still be
+    reading."""
     wires = [gateway.wire(**more) for _ in range(count)]
     try:
         for wire in wires:
@@ -36,7 +37,7 @@ def opened(gateway, count, path="/events", **more):
 
 
 def burst(gateway, callers, seconds, path="/"):
-    """Callers who ask again and again. Returns the statuses."""
+    """Callers that send one request after the other. Returns the statuses."""
     until = time.monotonic() + seconds
     statuses = []
 
@@ -73,7 +74,8 @@ def overloaded(each=0.05):
     return reply
 
 
-# What is slow for a while, and the policy that cuts its limit by it: `slots` by a queue, `aimd` by timeouts.
+# The path that is slow for a while, and the policy whose limit falls because of that: `slots` by a queue, `aimd` by
+# timeouts.
 SLOWNESS = {"gateway": overloaded, "sidecar": lambda: Reply(delay=30)}
 
 

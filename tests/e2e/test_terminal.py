@@ -10,7 +10,7 @@ from conftest import PROGRAM, free_port, policy_of
 from host import wait_until
 from wire import ask
 
-GUARD = 120  # seconds, against what never comes
+GUARD = 120  # seconds, a guard against waiting for ever
 
 
 class Terminal:
@@ -38,7 +38,7 @@ class Terminal:
             while select.select([self.terminal], [], [], GUARD)[0]:
                 self.text += os.read(self.terminal, 65536).decode()
         except OSError:
-            pass  # nobody is at the other side any more
+            pass  # the other side is closed
         os.close(self.terminal)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 

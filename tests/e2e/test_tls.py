@@ -49,7 +49,7 @@ def refused(gateway, context, name="a.test", say=b"GET / HTTP/1.1\r\nHost: a\r\n
 
 
 def s_client(gateway, *words, say=b"", name="a.test", patience=30):
-    """What openssl s_client prints. It stays until the gateway closes."""
+    """The output of openssl s_client, which stays until the gateway closes."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{gateway.port}", "-servername", name, *map(str, words)]
     said = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.run(command, input=say, timeout=patience, check=False, **said).stdout.decode("latin-1")
@@ -245,7 +245,7 @@ def test_tls__replicas_with_the_same_ticket_keys_resume_each_others_sessions(edg
 
 
 def test_tls__early_data_is_never_taken(edge, tmp_path):
-    """A replayed request would be a retry that nobody paid for."""
+    """A replayed request would be a retry that no budget paid for."""
     gateway = edge()
     session, early = tmp_path / "session", tmp_path / "early"
     early.write_bytes(b"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
@@ -366,7 +366,7 @@ def test_tls__nobody_renegotiates(edge):
 
 
 def test_tls__nobody_untrusted_says_who_a_client_is_by_its_certificate(edge, pair):
-    """x-forwarded-client-cert is passed on for who is in `trust:`."""
+    """x-forwarded-client-cert is passed on for clients in `trust:`."""
     gateway = edge()
     said = {"X-Forwarded-Client-Cert": "URI=spiffe://test/admin"}
     with Wire(gateway.port, tls=gateway.believes, name="a.test") as wire:

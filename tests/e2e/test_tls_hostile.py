@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Peers that use TLS against the gateway: what costs them nothing must not cost it much."""
+"""Peers that use TLS against the gateway: frames that cost the peer nothing must not cost the gateway much."""
 
 import contextlib
 import socket
@@ -36,7 +36,8 @@ def raw(port):
 
 
 def test_tls_hostile__who_only_changes_keys_is_cut_off(edge):
-    """Each new key costs us hashes; others have their turn in the meantime, and those who also say something go on."""
+    """Each new key costs us hashes; other connections have their turn in the meantime, and peers that also send data go
+    on."""
     this = edge()
     with raw(this.port) as client:
         for _ in range(5):
@@ -96,7 +97,7 @@ def test_tls_hostile__what_is_no_hello_ends_at_once(edge):
 
 
 class Rekeys(Accepting):
-    """A host that changes its keys before each answer, as often as it is told."""
+    """A host that updates its keys before each answer, as often as the test orders."""
 
     def __init__(self, certificate, times):
         self.certificate, self.times = certificate, iter(times)

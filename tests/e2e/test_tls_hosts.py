@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TLS towards hosts: verification, names, sessions, and what a failed handshake is."""
+"""TLS towards hosts: verification, names, sessions, and the outcome of a failed handshake."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
 def hosts_of(these, more, rules="", scheme=""):
-    """A policy for hosts with TLS; more: what stands in `tls:`."""
+    """A policy for hosts with TLS; more: further keys of `tls:`."""
     return policy_of(these, "", f"tls: {{{more}}}\n{rules}") if not scheme else policy_of(these, "", rules)
 
 
@@ -138,7 +138,7 @@ def test_tls_hosts__the_latest_session_is_offered_again(gateway, host, authority
 
 
 def test_tls_hosts__tickets_that_come_later_do_not_close_an_idle_connection(gateway, host, authority):
-    """TLS 1.3's tickets may come when nobody reads, and are nothing that nobody asked for."""
+    """TLS 1.3's tickets may come while no answer is expected, and do not count as unsolicited bytes."""
     this = host(tls=authority.issue().server(minimum_version=V13, num_tickets=8))
     edge = gateway(hosts_of([this], f"ca: {authority.cert}"))
     for _ in range(20):
@@ -167,7 +167,7 @@ def test_tls_hosts__a_pooled_connection_that_died_costs_nobody_an_error(gateway,
 
 
 def test_tls_hosts__an_answer_without_length_is_whole_only_with_tls_own_end(gateway, authority):
-    """A FIN can come from anybody on the way; close_notify can't."""
+    """Any machine on the way can send a FIN, but not a close_notify."""
     context = authority.issue().server()
     for polite in (True, False):
         listener = socket.create_server(("127.0.0.1", 0))
@@ -284,7 +284,7 @@ def test_tls_hosts__a_silent_host_is_left_after_the_connect_timeout(gateway):
 
 
 def test_tls_hosts__a_host_that_goes_away_in_the_handshake_is_called_again(gateway, host, authority):
-    """Nobody said anything against us: it restarts, or so."""
+    """The host sent no alert: it restarts, for example."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(30)
     edge = gateway(

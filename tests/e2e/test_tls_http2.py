@@ -111,7 +111,7 @@ def test_tls_http2__a_reader_that_stops_for_a_while_gets_the_whole_answer(edge):
 
 
 def test_tls_http2__with_tls_alpn_alone_decides(edge):
-    """Who did not choose HTTP/2 can't begin it; who chose it speaks nothing else."""
+    """A client that did not choose HTTP/2 by ALPN can't begin it; a client that chose it can't speak HTTP/1."""
     gateway = edge()
     for offers in (["http/1.1"], None):
         context = gateway.believes

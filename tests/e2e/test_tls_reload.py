@@ -68,7 +68,7 @@ def test_tls_reload__a_new_file_is_noticed_by_itself(gateway, host, authority):
     ids=["clientAuth", "minVersion", "strictSni", "protocols"],
 )
 def test_tls_reload__what_is_asked_of_clients_changes_with_the_policy_alone(gateway, host, authority, less, more, how):
-    """The files are the same: who came in before is turned away, and comes in again when the policy is as it was."""
+    """The files are the same: a client that was accepted before is refused, and accepted again with the old policy."""
     this, shown, port = host(), authority.issue(), free_port()
     name, alpn = how.pop("name", "a.test"), how.pop("alpn", None)
 
@@ -132,7 +132,8 @@ def test_tls_reload__a_bad_certificate_keeps_the_one_before_and_says_where(gatew
 
 
 def keep_asking(edge, authority, stop, failed, done):
-    """Requests over TLS, by HTTP/1.1 and by HTTP/2 with several streams at once, on connections that begin anew and on some that stay."""
+    """Requests over TLS, by HTTP/1.1 and by HTTP/2 with several streams at once, on new connections and on some that
+    stay."""
 
     def h1(asks):
         with Wire(edge.port, tls=authority.client(), name="a.test") as wire:

@@ -82,7 +82,7 @@ class Terminal:
         return self.text()
 
     def ended(self, code):
-        """What must hold of every end: the shell's screen is back, with a cursor, lines and echo."""
+        """The rules of every end: the shell's screen is back, with a cursor, lines and echo."""
         wait_until(lambda: "ready" in self.text() and "SERVICE" not in self.text(), SECONDS)
         self.type("echo code=$?")
         self.shows(f"code={code}")

@@ -88,7 +88,7 @@ def test_the_access_log_names_the_trace(pair, collector):
 def test_a_trace_is_continued_or_begun(pair, collector):
     there = collector()
     gateway, host = pair(tracing(there))
-    cases = [  # what comes, and whether it is continued
+    cases = [  # the incoming traceparent, and whether it is continued
         ({}, False),
         ({"traceparent": PARENT, "tracestate": "a=b"}, True),
         ({"TraceParent": f"00-{ID}-{SPAN}-03"}, True),
@@ -196,7 +196,7 @@ def test_a_call_with_two_retries_span_by_span(pair, collector):
         ("127.0.0.1", host.port, f"http://127.0.0.1:{host.port}/charge")
     }
     assert {(each.get("becalm.service"), each.get("becalm.endpoint"), each.trace) for each in attempts} == {("a", "charge", ID)}
-    # What the host will do hangs below the attempt that brought it there.
+    # The spans of the host are children of the attempt.
     assert [context(each)[1] for each in host.requests] == [each.id for each in attempts]
     assert all(call.start <= each.start and each.end <= call.end for each in attempts)
     assert all(before.end <= after.start for before, after in zip(attempts, attempts[1:]))
@@ -391,7 +391,7 @@ def test_a_collector_that_is_busy_gets_it_again_and_one_that_refuses_does_not(pa
     gateway.expect_metric(3, "becalm_spans_dropped_total", reason="refused")
     gateway.ask()
     gateway.expect_metric(3, "becalm_spans_exported_total")
-    wait_until(lambda: gateway.log().count("traces are exported again") == 2, what=gateway.log)  # said behind what is counted
+    wait_until(lambda: gateway.log().count("traces are exported again") == 2, what=gateway.log)  # logged after the count
     assert gateway.log().count("traces are not exported") == 2
 
 
@@ -411,7 +411,7 @@ def test_a_collector_that_hangs_or_is_gone_is_in_nobodys_way(pair, collector):
 
 
 def test_what_finds_no_room_is_dropped_and_counted(gateway, host, collector):
-    """Each span is as large as can be, and nobody takes them."""
+    """Each span has the largest size, and the collector does not accept them."""
     there, service = collector(), host()
     there.on(PATH, Reply(when=lambda: False))
     edge = gateway(policy_of([service], tracing(there, "sample: 100%, timeout: 60s") + "\nlog: {query: true}"))
@@ -478,4 +478,4 @@ def test_a_prometheus_scrapes_which_trace_shows_a_duration(pair, collector, tmp_
 
         wait_until(found)
         assert found() == [{"trace_id": ID}]
-    assert "# {" not in "".join(gateway.metrics())  # who does not ask for OpenMetrics does not get them
+    assert "# {" not in "".join(gateway.metrics())  # only clients that ask for OpenMetrics get it

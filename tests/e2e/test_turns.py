@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One connection that always has more to do, and everybody else on its worker: they have their turn. The counts are far
-below what is measured, and far above what there was when one connection could keep its worker to itself: one or two."""
+"""One connection that always has more to do, and the other connections of its worker: all have their turn. The counts
+are far below the measured ones, and far above those of a worker that one connection keeps for itself: one or two."""
 
 import contextlib
 import socket
@@ -73,7 +73,7 @@ class Attack:
 
 
 def answers(port, path="/", host="a.test"):
-    """How many one client gets, one after the other, and the longest wait."""
+    """The number of answers that one client gets, one after the other, and its longest wait."""
     until = time.monotonic() + SECONDS
     count, worst = 0, 0
     with Wire(port) as wire:  # a busy machine gets longer for the same
@@ -172,7 +172,7 @@ def test_one_that_pipelines_at_the_admin_address_is_not_the_only_one(gateway, ho
     many = request(path=what, host=local) * 2000
     with Attack(lambda: wire.send(many), drain(wire)):
         assert answers(made.admin, "/readyz", local) >= ENOUGH
-        made.end()  # and it hears what it is told
+        made.end()  # and the worker handles orders
 
 
 def test_those_that_only_connect_are_not_the_only_ones(gateway, host):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A sidecar passes hosts that no service names (unlisted: pass): which, by which listeners, and what is told of them. Names
-here lead to this machine, so that only those pass that match.host has; tests/unit/test_passing.c has the other addresses."""
+"""A sidecar passes hosts that no service names (unlisted: pass): which hosts, by which listeners, and the log lines
+about them. Names here lead to this machine, so that only those pass that match.host has; tests/unit/test_passing.c has
+the other addresses."""
 
 import json
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How programs get in: by several names, by short ones, by a prefix that their service does not know; and what is told of who does not."""
+"""The ways in which programs reach a service: by several names, by short names, by a prefix that their service does not
+know; and the log lines about requests without a service."""
 
 import json
 
@@ -182,7 +183,8 @@ def test_a_connection_stays_its_services_when_the_listener_is_taken_away(gateway
 
 
 def test_two_listeners_of_one_process_have_roles_of_their_own(gateway, host, tmp_path):
-    """Inbound it is the service's gateway, which believes nobody and says who asks; outbound its program's sidecar."""
+    """Inbound it is the service's gateway, which believes no headers and names the client to the service; outbound it
+    is the program's sidecar."""
     there = host()
     here = gateway(
         f"role: sidecar\nservices:\n"

@@ -14,7 +14,7 @@ GOING_AWAY = b"\x88\x02\x03\xe9"
 
 
 class Room:
-    """A host whose one connection is a tunnel: what it sends first, what it gets, and the end."""
+    """A host whose only connection is a tunnel: its first bytes, the bytes that it gets, and the end."""
 
     def __init__(self, first, protocol="websocket"):
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ def rest_of(wire):
 
 
 def leave(gateway, room, says=b"", protocol="websocket", workers=1):
-    """Opens the tunnel, says something, drains; what the client has got, and the host."""
+    """Opens the tunnel, sends bytes, drains; returns the bytes that the client and the host got."""
     policy = f"upgrades: [websocket, tcp]\n{policy_of([room])}"
     made = gateway(policy, sets=["drain.limit=2s"], workers=workers)
     with made.wire() as wire:

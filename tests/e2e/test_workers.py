@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers share what decides: one breaker and one budget, whoever takes the connection."""
+"""Workers share one breaker and one budget, whichever worker has the connection."""
 
 import asyncio
 import os
@@ -80,7 +80,7 @@ def test_a_second_gateway_on_the_same_address_does_not_start(pair, host):
 
 
 def test_an_admin_address_that_is_in_use_is_told_to_be_the_default(tmp_path):
-    """Nobody wrote it, so its place in the file says nothing."""
+    """The key is not written in the file, so the message names no line."""
     policy = tmp_path / "p.yaml"
     policy.write_text("services: {a: {}}\n")
     with socket.socket() as taken:
@@ -88,7 +88,7 @@ def test_an_admin_address_that_is_in_use_is_told_to_be_the_default(tmp_path):
             taken.bind(("127.0.0.1", 9900))
             taken.listen()
         except OSError:
-            pass  # somebody else has it already
+            pass  # another process has the port already
         done = subprocess.run([PROGRAM, "proxy", str(policy)], stderr=subprocess.PIPE, timeout=30)
     assert done.returncode == 1
     assert b"can't listen on 127.0.0.1:9900 (the default of admin): Address already in use" in done.stderr
@@ -114,7 +114,7 @@ def test_a_fixed_limit_is_never_exceeded(gateway, host):
 
 
 def test_workers__auto_is_as_many_as_the_process_may_run_on(gateway, host):
-    """One per CPU of its affinity, whatever the machine has."""
+    """One worker per CPU of its affinity, however many CPUs the machine has."""
     cpu = min(os.sched_getaffinity(0))
     made = gateway(policy_of([host()]), workers="auto", wrapper=["taskset", "-c", str(cpu)])
     assert ", 1 worker\n" in made.log()

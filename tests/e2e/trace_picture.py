@@ -15,7 +15,7 @@ STYLE = """svg{--page:#fff;--ink:#24292f;--faint:#8c959f;--grid:#d8dee4;--call:#
 
 
 def words(span):
-    """What a row is called."""
+    """The label of a row."""
     who = span.resource["service.name"]
     if span.kind == SERVER:
         return f"{who}: call {span.name}"

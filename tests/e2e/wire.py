@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client on a raw socket: what it sends is what was written in the test."""
+"""A client on a raw socket: it sends exactly the bytes of the test."""
 
 import select
 import socket

@@ -3,8 +3,8 @@
 #
 # tests/golden/arm64.sh BUILD: builds `becalm sim` for arm64 into BUILD/arm64 and runs the commands of sim.txt under an
 # emulator: another processor, where a char has another sign and other instructions are chosen, must print the same
-# bytes. Exit 77: there is no compiler or no emulator for it here. There is no libyaml for arm64 either, so that what
-# libyaml says of each scenario is recorded here and replayed there. With BECALM_SOAK=1 all of them, else the short ones.
+# bytes. Exit 77: there is no compiler or no emulator for it here. There is no libyaml for arm64 either, so libyaml's
+# events of each scenario are recorded here and replayed there. With BECALM_SOAK=1 all of them, else the short ones.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

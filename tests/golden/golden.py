@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """One seed is one run, byte for byte, with every compiler and on every machine: sim.txt has commands, and the SHA-256
-of what each prints. `golden.py` compares; `golden.py --write` takes what is printed now as right, after a change that
-was meant to change it."""
+of the output of each. `golden.py` compares; `golden.py --write` records the present output, after an intended
+change."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ LIST = pathlib.Path(__file__).resolve().with_name("sim.txt")
 ROOT = LIST.parents[2]  # files that commands name are in there
 
 
-LONG = ("chain", "cut-off", "metastable", "metastable-crowd", "slowdown")  # what they show, the others show in less time
+LONG = ("chain", "cut-off", "metastable", "metastable-crowd", "slowdown")  # other commands show the same sooner
 
 
 def commands(short=False):
@@ -27,7 +27,7 @@ def commands(short=False):
 
 
 def printed(program, words, folder=ROOT):
-    """The SHA-256 of what the program prints. `program` is a list, so that an emulator may come first."""
+    """The SHA-256 of the program's output. `program` is a list, so that an emulator may come first."""
     program = [os.path.abspath(word) if os.path.exists(word) else word for word in program]
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
     done = subprocess.run([*program, *words], stdout=subprocess.PIPE, check=True, env=environment, cwd=folder)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* becalm with one command: what a simulation needs, and neither libcurl nor libyaml. */
+/* becalm with only the simulator, without libcurl and libyaml. */
 #include "cli/cli.h"
 
 const struct cli_command *const cli_commands[] = {&cmd_sim, NULL};

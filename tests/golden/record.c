@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints what libyaml says of standard input, for replay.c: after a first line that says so, a line per event: its
+/* Prints libyaml's events of standard input, for replay.c: after a first line that says so, a line per event: its
  * number, and a scalar's style and bytes. Positions are left out: they are for diagnostics, and these files have none.
  */
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Stands in for libyaml on a machine that has none: its "YAML" is what record.c printed elsewhere, an event a line. Any
- * other text is a plain scalar, as the values of --set are. Only what src/policy/yaml.c asks for is here. */
+/* Stands in for libyaml on a machine that has none: its "YAML" is the output of record.c on another machine, an event
+ * per line. Any other text is a plain scalar, as the values of --set are. Only the functions that src/policy/yaml.c
+ * uses are here. */
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>

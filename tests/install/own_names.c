@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that has functions under the names which files of the libraries share among themselves: test_install.sh
- * makes them, and each ends the program. What it calls goes through all folders of the libraries; nobody listens there.
+ * makes them, and each ends the program. Its calls go through all folders of the libraries, to an address where no
+ * process listens.
  */
 #include <becalm/curl.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# test_install.sh BUILD: what `make install` would install works for a program that knows nothing of this tree.
+# test_install.sh BUILD: the files of `make install` work for a program outside of this tree.
 # Installs into a scratch prefix below BUILD and moves it once, to see that nothing remembers where it was.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +53,7 @@ examples_build() {
         "$cc" -std=c17 "${strict[@]}" "$example" "${libraries[@]}" -o "$work/$(basename "$example" .c)" -pthread ||
             fail "$example does not build"
     done
-    for example in curl_easy curl_multi curl_socket; do # nobody listens there, so that they fail, and say why
+    for example in curl_easy curl_multi curl_socket; do # no process listens there, so the calls fail, and say why
         ! "$work/$example" "$root/policies/reference.yaml" http://127.0.0.1:1/ >"$work/$example.log" 2>&1 ||
             fail "$example reached nobody and is content"
         grep -q ' after 1 attempts: ' "$work/$example.log" || fail "$example: $(cat "$work/$example.log")"
@@ -63,7 +63,7 @@ examples_build() {
     fi
 }
 
-# A program that needs the one library only, and is told where it is, needs not be told of the other.
+# A program that needs only one library, and gets its path, does not need the path of the other.
 search_path_is_enough() {
     local libraries
     read -ra libraries < <(pkg-config --cflags --libs libbecalm-curl)
@@ -136,7 +136,7 @@ library_is_tidy() {
         soname=$(readelf -d "$libdir/$library.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
         [[ $soname == "$library.so.0" ]] || fail "the SONAME is $soname"
     done
-    # What both have would be two: libbecalm-curl only adds to libbecalm.
+    # Objects in both libraries would exist twice: libbecalm-curl only adds to libbecalm.
     foreign=$(comm -12 <(shown "$libdir/libbecalm.so" -D) <(shown "$libdir/libbecalm-curl.so" -D))
     [[ -z $foreign ]] || fail "both libraries have $foreign"
     foreign=$(comm -12 <(shown "$libdir/libbecalm.a") <(shown "$libdir/libbecalm-curl.a"))
@@ -150,7 +150,7 @@ library_is_tidy() {
     ! grep -rIl --exclude=becalm.service "$root" "$prefix" || fail "these files know the source tree"
 }
 
-# The command runs from where it was put, and what shells and man(1) look for is in its place.
+# The command runs from its new place, and the files of shells and man(1) are in their places.
 command_works() {
     local file
     [[ $("$prefix/bin/becalm" --version | head -1) == "becalm $("$work/consumer")" ]] || fail "becalm --version"

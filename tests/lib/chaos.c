@@ -244,7 +244,7 @@ static void begin(struct chaos *c, struct actor *actor)
         .lines_shared = below(c, 2) == 0,
         .owner = actor,
     };
-    memset(actor, 0xa5, sizeof *actor); /* whatever init does not set must never be read */
+    memset(actor, 0xa5, sizeof *actor); /* fields that init does not set must never be read */
     actor->wake_at = BECALM_NEVER;
     actor->flying = actor->sends = actor->ends = 0;
     actor->left = false;
@@ -313,7 +313,7 @@ static void happen(struct chaos *c)
         feed(c, actor, &event);
     } else if (what == 13) {
         static const enum becalm_event_kind kinds[] = {BECALM_EVENT_SERVE, BECALM_EVENT_SENT, BECALM_EVENT_LINE_UP};
-        event.kind = kinds[below(c, 3)]; /* nobody called it; it streams; it was outside for a while, or was not */
+        event.kind = kinds[below(c, 3)]; /* a driver sends these only in some states, the test in all */
         event.slot = below(c, BECALM_SLOTS + 1);
         if (actor->used && event.slot % 2 == 0) { /* as it turns out */
             becalm_call_streams(&actor->call, event.slot);

@@ -2,8 +2,8 @@
 #ifndef BECALM_TESTS_CHECK_H
 #define BECALM_TESTS_CHECK_H
 
-/* What unit tests include: cmocka with the headers that it wants before it, checks that print both numbers in decimal
- * and the expression that was wrong, and a main(). */
+/* The common header of unit tests: cmocka with the headers that it needs before it, checks that print both numbers in
+ * decimal and the failed expression, and a main(). */
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@
 #define check_eq_str(actual, expected) check_eq_str_at((actual), (expected), #actual, __FILE__, __LINE__)
 #define check_true(claim)              check_true_at((claim), #claim, __FILE__, __LINE__)
 
-/* So many random runs, steps or rounds of threads; a quarter of them where a sanitizer makes each slow:
+/* The number of random runs, steps or rounds of threads; a quarter of it under a sanitizer, which makes each slow:
  * tests/CMakeLists.txt. */
 #if defined(BECALM_FEW_RUNS)
 #define RUNS_OF(count) ((count) / 4)

@@ -11,7 +11,7 @@ import re
 
 
 def names_of(node):
-    """What it uses, by names: variables, and the fixtures that it takes."""
+    """The names that a function uses: variables, and the fixtures in its parameters."""
     for each in ast.walk(node):
         if isinstance(each, ast.Name):
             yield each.id

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BEGAN    (1000 * BECALM_S) /* what its clock says at first */
+#define BEGAN    (1000 * BECALM_S) /* the first value of its clock */
 #define WALL     (1700000000 * BECALM_S)
 #define TURNS    1000 /* of one settling: more would be a gateway that never rests */
 #define HEAR_MAX (256u * 1024)
@@ -166,7 +166,7 @@ static void note_text(struct lab *lab, struct lab_end *end, const char *verb, co
     }
 }
 
-/* Reads what has come. True: there was something. */
+/* Reads the available bytes. True: there were some. */
 static bool end_hear(struct lab *lab, struct lab_end *end)
 {
     static char text[HEAR_MAX];
@@ -184,7 +184,7 @@ static bool end_hear(struct lab *lab, struct lab_end *end)
     return length > 0 || ended;
 }
 
-/* Hosts take in whoever comes. */
+/* Hosts accept all connections. */
 static bool hosts_accept(struct lab *lab)
 {
     bool any = false;
@@ -234,7 +234,7 @@ static void end_says(struct lab *lab, struct lab_end *end, const char *text, siz
     }
     note_text(lab, end, "says", text, length);
     ssize_t sent = send(end->fd, text, length, MSG_NOSIGNAL);
-    (void)sent; /* what does not fit is lost: the gateway has to live with that, too */
+    (void)sent; /* bytes that do not fit are lost; the gateway must survive that, too */
     lab_settle(lab);
 }
 
@@ -334,8 +334,8 @@ static int host_listen(const char *path)
     return fd;
 }
 
-/* The policy with addresses in place of %s. Before it stands what this gateway alone needs, and what calls may do by
- * default: written out, so that other defaults tell no other story. */
+/* The policy with addresses in place of %s. Before the policy stand the keys that only this gateway needs, and the
+ * rules of calls: written out, so that a change of the defaults does not change a story. */
 static char *write_policy(const struct lab *lab, const char *policy)
 {
     char *text = NULL;
@@ -401,7 +401,7 @@ static void folder_remove(const char *path, int fd)
     close(fd);
 }
 
-/* What processes have left that were killed, or ended by an assertion. */
+/* Removes the files of processes that were killed, or ended by an assertion. */
 static void folders_sweep(void)
 {
     DIR *all = opendir("/tmp");

@@ -4,8 +4,8 @@
 
 /* One worker of a gateway between clients and hosts that a test plays itself, in virtual time. The worker's code is
  * that of production, from the socket to the engine; only its clock stands still until the test moves it, its random
- * numbers begin with a fixed seed, and it has no thread: it works when the test lets it. Whatever anybody hears is
- * written down in one line, so that an exchange reads the same every time:
+ * numbers begin with a fixed seed, and it has no thread: it runs when the test lets it. Each message that a client or
+ * host receives becomes one line, so that an exchange reads the same every time:
  *
  *   [  0ms] client 1 says GET /a
  *   [  0ms] host a1 hears GET /a
@@ -38,7 +38,7 @@ struct lab {
     struct gateway *gateway;
     struct worker *worker;
     char folder[64]; /* of the hosts' sockets */
-    int folder_fd;   /* locked while this process lives; what a killed one has left, the next one takes away */
+    int folder_fd;   /* locked while this process lives; the next process removes the folders of killed ones */
     int listen_fd[2];
     int null_fd; /* where its log goes */
     becalm_ns began_at;
@@ -59,8 +59,8 @@ void lab_close(struct lab *);
 /* A client connects. Returns its number. */
 uint32_t lab_client(struct lab *);
 
-/* They say something, and the gateway does what there is to do. What is said begins with a request or status line, or
- * continues what was said before. */
+/* A client or host sends bytes, and the gateway handles them. The bytes begin with a request or status line, or
+ * continue the earlier ones. */
 void lab_client_says(struct lab *, uint32_t client, const char *);
 void lab_host_says(struct lab *, uint32_t host, const char *);
 void lab_client_says_bytes(struct lab *, uint32_t client, const char *, size_t);
@@ -68,19 +68,19 @@ void lab_host_says_bytes(struct lab *, uint32_t host, const char *, size_t);
 /* Sends no more, but goes on listening. */
 void lab_client_leaves(struct lab *, uint32_t client);
 void lab_host_leaves(struct lab *, uint32_t host);
-/* Closes its connection in the middle of whatever happens. */
+/* Closes its connection at any point. */
 void lab_client_goes(struct lab *, uint32_t client);
 void lab_host_goes(struct lab *, uint32_t host);
 
 /* It stops reading, or goes on. */
 void lab_pause(struct lab *, bool is_client, uint32_t number);
 
-/* The policy is loaded anew. Requests that are being answered keep the one that they began with. */
+/* Reloads the policy. Requests in progress keep their old policy. */
 bool lab_reload(struct lab *, const char *policy);
 
 /* Time passes: every timer fires when it is due. */
 void lab_pass(struct lab *, becalm_ns);
-/* The gateway does what there is to do, without any time passing. */
+/* The gateway handles all pending events, and no time passes. */
 void lab_settle(struct lab *);
 
 #endif

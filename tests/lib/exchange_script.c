@@ -179,7 +179,7 @@ static void expect_none(const struct lab *lab, const char *what, uint64_t left)
     }
 }
 
-/* Everybody has gone, and what they asked for has ended. */
+/* All clients and hosts have gone, and all exchanges have ended. */
 static void check_clean(const struct lab *lab)
 {
     const struct gateway *gateway = lab->gateway;

@@ -2,7 +2,7 @@
 #ifndef BECALM_TESTS_H2_UNPACKED_H
 #define BECALM_TESTS_H2_UNPACKED_H
 
-/* What a peer makes of a head that was packed by ours: nghttp2 unpacks it, and says whether these are its fields. */
+/* Compares fields with a head that our encoder packed: nghttp2 unpacks the head. */
 
 #include "h2/h2_packer.h"
 
@@ -18,7 +18,7 @@ static inline bool h2_unpacked_same(const nghttp2_nv *field, const struct h2_fie
            secret == (packed->remembering == H2_SECRET);
 }
 
-/* NULL: they are. Else what is wrong. */
+/* NULL: the fields are equal. Else the difference. */
 static inline const char *h2_unpacked(nghttp2_hd_inflater *peer, const char *bytes, size_t length,
                                       const struct h2_field *packed, size_t count)
 {

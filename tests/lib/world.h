@@ -16,7 +16,7 @@
 #define WORLD_REPLIES_MAX 8
 #define WORLD_TRACE_BYTES 16384
 
-/* What the callee does with one attempt: the attempt's end comes `after`; an attempt without a reply hangs for ever. */
+/* The callee's reply to one attempt: the attempt's end comes `after`; an attempt without a reply hangs for ever. */
 struct reply {
     becalm_ns after;
     struct becalm_outcome outcome;
@@ -34,7 +34,7 @@ struct plan {
 
 struct flight {
     bool busy;
-    bool refused; /* nobody listens there */
+    bool refused; /* no process listens at the address */
     bool headed;
     becalm_ns at;
     uint32_t attempt;
@@ -72,7 +72,7 @@ void world_close(struct world *);
 /* A call begins now. Returns its number, from 1. */
 unsigned world_call(struct world *, const struct plan *);
 
-/* Lets time pass; whatever is due on the way happens. */
+/* Lets time pass; all events that are due until then happen. */
 void world_run(struct world *, becalm_ns until);
 
 void world_cancel(struct world *, unsigned call);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs one oddity by one way: straight to a host, or through a gateway. What both ends saw is returned in a normal form.
+"""Runs one oddity by one way: straight to a host, or through a gateway. Returns the view of both ends in a normal form.
 
-The reader here is lenient on purpose: it stands for the many programs that take what is odd. What is normalised, because
-RFC 9110 and RFC 9112 let or make every proxy change it, and nothing else:
+The reader here is lenient on purpose: it stands for the many programs that accept odd messages. Only the following is
+normalised, because RFC 9110 and RFC 9112 let or make every proxy change it:
 - names of fields are in lower case; fields of one name are one list, but for Set-Cookie; the order of names is free;
 - the version, which is each sender's own, and how a body is framed: only its bytes count, and whether it came whole;
 - Content-Length, but for answers to HEAD and 304, where it speaks of another answer;
@@ -39,7 +39,7 @@ class Line:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data, pieces=None, pause=0.0):
-        """pieces: so many bytes at a time."""
+        """pieces: the number of bytes per write."""
         try:
             if pieces is None:
                 self.sock.sendall(data)
@@ -335,7 +335,7 @@ def answers(data, end="again", pieces=None, pause=0.0):
             return "close"
         line.send(data, pieces, pause)
         if end == "reset":
-            time.sleep(0.05)  # what was written leaves first
+            time.sleep(0.05)  # written bytes are sent first
             line.reset()
         return end
 
@@ -343,7 +343,7 @@ def answers(data, end="again", pieces=None, pause=0.0):
 
 
 def asks(data, method="GET", pieces=None, pause=0.0, count=1, half_close=False):
-    """The other part: sends this and reads so many answers."""
+    """The client's part: sends these bytes and reads `count` answers."""
 
     def ask(line):
         line.send(data, pieces, pause)
@@ -355,9 +355,9 @@ def asks(data, method="GET", pieces=None, pause=0.0, count=1, half_close=False):
 
 
 class Oddity:
-    """`ask(line)` is the client's part and returns what it saw; `play(line, host)` is the host's. `becalm` is what comes
-    of it there: "same", "unsafe" (refused, as everybody should), "refused" or "changed", and `why`, which docs/http1.md has
-    too; `rule` is a part of what the client is told."""
+    """`ask(line)` is the client's part and returns its view; `play(line, host)` is the host's. `becalm` is the result
+    with Becalm: "same", "unsafe" (refused, as every proxy should), "refused" or "changed", and `why`, which
+    docs/http1.md has too; `rule` is a part of the answer to the client."""
 
     def __init__(self, group, name, ask, play, becalm="same", why="", rule=""):
         self.group = group
@@ -370,7 +370,7 @@ class Oddity:
 
 
 def run(oddity, host, port):
-    """What both ends saw of it, by a way that begins at this port and ends at this host."""
+    """The view of both ends, by a way that begins at this port and ends at this host."""
     host.seen = []
     host.play = oddity.play
     line = Line(socket.create_connection(("127.0.0.1", port)))

@@ -220,11 +220,11 @@ for name, fields, body, rule in (
     row("request bodies", name, asks(post(fields, body), "POST"), becalm="unsafe", why=TWO_WAYS, rule=rule)
 
 
-# ---- Expect, and who speaks first ----
+# ---- Expect, and the side that sends first ----
 
 
 def expecting(send, wait=True):
-    """A client that sends its body when it is told to, or when nobody says anything for a while."""
+    """A client that sends its body after a 100, or after a while without an answer."""
 
     def ask(line):
         line.send(post(b"Expect: 100-continue\r\nContent-Length: %d\r\n" % len(send), b""))
@@ -278,7 +278,7 @@ row("expectations", "another expectation", asks(sized(b"body", fields=b"Expect: 
 
 
 def says_ping(line):
-    """Waits for the echo of what it has said before it goes on."""
+    """Waits for the echo of its bytes before it goes on."""
     line.send(chunked(b"4\r\nping\r\n", target=b"/duplex"))
     message = read_head(line)
     if message is None:
@@ -306,7 +306,7 @@ row("expectations", "an echo before the request's end", says_ping, says_pong)
 
 
 def early(line, host):
-    """Answers when the head is there, then reads what comes."""
+    """Answers when the head is complete, then reads the body."""
     message = read_head(line)
     if message is None:
         return "close"

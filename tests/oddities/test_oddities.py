@@ -40,7 +40,7 @@ def becalm(host, tmp_path_factory):
 
 
 def told_status(result):
-    """What the client was told, as far as there is a status."""
+    """The status that the client got, if there is one."""
     told = result[0][0]
     while isinstance(told, tuple) and len(told) != 6:
         told = told[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The proxies between, each set up as somebody would who knows it and wants it to change as little as possible, and without
+"""The proxies between, each set up by an expert's rules to change as little as possible, and without
 retries, so that a host sees each request once."""
 
 import pathlib

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What is shipped: packages that install, start and go without a trace, the root of the image, the bill of materials. With
-BECALM_SOAK=1 also in a Debian of their own, and the image as buildah makes it; that needs the network."""
+"""The shipped files: packages that install, start and leave no trace when removed, the root of the image, the bill of
+materials. With BECALM_SOAK=1 also in a Debian of their own, and the image as buildah makes it; that needs the
+network."""
 
 import http.server
 import json
@@ -21,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("BECALM", ROOT / "build/dev/becalm")).resolve()
 BUILD = PROGRAM.parent
 SOAK = os.environ.get("BECALM_SOAK") == "1"
-GUARD = 120  # seconds, against what never ends
+GUARD = 120  # seconds, a guard against hanging
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its root")
 soak = pytest.mark.skipif(not SOAK, reason="BECALM_SOAK=1 runs it")
 
@@ -52,8 +53,8 @@ def free_ports():
 
 
 def starts(command, enter=None, meanwhile=lambda listen, admin: None):
-    """The gateway that the command starts gets ready, does what is asked of it meanwhile, and ends when it is told to."""
-    for _ in range(5):  # somebody else may have taken a port meanwhile
+    """The gateway that the command starts gets ready, serves the test's requests, and ends after TERM."""
+    for _ in range(5):  # another process may have taken a port meanwhile
         listen, admin = free_ports()
         sets = ["--set", f"listen=127.0.0.1:{listen}", "--set", f"admin=127.0.0.1:{admin}", "--set", "drain.delay=0s"]
         process = subprocess.Popen([*map(str, command), *sets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=enter)
@@ -113,7 +114,8 @@ def manuals(files):
 
 
 def works(root):
-    """What a package put below a root: the gateway starts with the policy that it brought, and the unit starts that."""
+    """The files of a package below a root: the gateway starts with the package's policy, and the unit starts that
+    gateway."""
     policy = root / "etc/becalm/becalm.yaml"
     assert "no findings" in run(root / "usr/bin/becalm", "check", "--strict", policy)
     starts([root / "usr/bin/becalm", "proxy", policy])
@@ -206,7 +208,7 @@ def test_image__its_root_serves_as_its_user_with_nothing_else_in_it(image):
     starts(["/usr/bin/becalm", "proxy", "/etc/becalm/becalm.yaml"], enter(image))
     names = {path.name for path in image.rglob("*") if path.is_file()}
     assert not names & {"sh", "bash", "busybox", "apt", "dpkg"}
-    # What libcurl does there: top asks a gateway that is not there, traces go to a collector.
+    # Commands with libcurl: top asks a gateway that does not run, traces go to a collector.
     top = subprocess.run(["/usr/bin/becalm", "top", "--once", "http://127.0.0.1:1"], preexec_fn=enter(image), capture_output=True, text=True)
     assert top.returncode == 1 and "loading a library" not in top.stderr, top
 
@@ -374,8 +376,8 @@ def test_image__as_buildah_makes_it(image, service, tmp_path):
 @soak
 @is_root
 def test_newcomer__walks_the_five_ways_in_a_debian_of_its_own(packages, tmp_path, capsys):
-    """An empty Debian, the packages, and README: gateway, sidecar, libcurl, shell, and checking what is there. What the walk says is how long
-    each took."""
+    """An empty Debian, the packages, and README: gateway, sidecar, libcurl, shell, and checks of existing
+    configurations. The walk prints the time of each step."""
     root = tmp_path / "debian"
     run("mmdebstrap", "--variant=apt", "--include=python3,curl,gcc,libc6-dev,pkg-config", codename(), root)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")

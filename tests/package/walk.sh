@@ -86,7 +86,7 @@ becalm exec --retries 5 --delay 10ms --budget walk -- sh -c 'echo x >>tries; [ "
 becalm exec --list-budgets | grep -q walk
 way shell
 
-# 5. Check and simulate what one has.
+# 5. Check and simulate an existing configuration.
 cat >nginx.conf <<'CONF'
 events {}
 http { upstream pay { server 10.0.0.1:80; server 10.0.0.2:80; } server { listen 80; location / { proxy_pass http://pay; } } }

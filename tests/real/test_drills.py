@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Worlds in which a policy that is too careful was the outage, on the real libbecalm-curl, sidecar and gateway: pages
-whose service hung, a service that is slow by nature, and tenants of whom one is told to wait. They need minutes and a
-machine that is on time, so BECALM_SOAK=1 runs them; `-s` prints the figures. tests/curl/test_lines.py and
+whose service hung, a service that is slow by nature, and tenants of which one gets a Retry-After. They need minutes and
+a machine that is not busy, so BECALM_SOAK=1 runs them; `-s` prints the figures. tests/curl/test_lines.py and
 tests/e2e/test_hints.py have the short forms."""
 
 import json

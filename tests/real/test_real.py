@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The harness that runs simulated worlds on real proxies: that it counts what there was, and compares as it says. How
-near the two are is measured, not tested: a busy machine is late."""
+"""The harness that runs simulated worlds on real proxies: its counts and its comparisons are right. How close the two
+are is measured, not tested: a busy machine is late."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def test_real__every_world_that_comes_with_it_can_be_staged():
         assert json.loads(plan.stdout)["seconds"] >= 40
 
 
-# What is compared.
+# Comparisons.
 
 
 def run(load, calls=None, good=None):

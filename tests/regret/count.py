@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How regret is counted: the rules, apart from what runs the simulator.
+"""The rules for counting regret, apart from running the simulator.
 
 A difference is another policy's success less that of the default, of the same world and seed: above 0 is regret.
 """
@@ -9,7 +9,7 @@ import math
 import statistics
 
 FEWEST_CALLS = 150
-SEEDS = (3, 5, 8, 12, 16, 20)  # compared after so many, and no more than the last
+SEEDS = (3, 5, 8, 12, 16, 20)  # seeds after which worlds are compared; the last is the maximum
 NARROW = 0.005
 HEALTHY_NONE, FAULT_NONE, BEST = (0.01, 0.05), (0.02, 0.05), (0.05,)
 SOON = 5  # seconds in which a world recovers without any policy, and by which the default may be later
@@ -44,7 +44,7 @@ def is_surely_fine(successes, bound):
 
 def recovers_late(none, default):
     """Whether a world that recovers soon without a policy does not with the default. Seconds by seed; infinite is
-    never. Both are medians: chance gives a single second of 98 % to anybody."""
+    never. Both are medians: by chance any policy has a single second of 98 %."""
     return statistics.median(none) <= SOON and statistics.median(default) > statistics.median(none) + SOON
 
 
@@ -54,7 +54,7 @@ def recovers_soon(none):
 
 @dataclasses.dataclass
 class Verdict:
-    """What came out for one world."""
+    """The result for one world."""
 
     name: str
     healthy: bool
@@ -89,7 +89,7 @@ class Verdict:
 
     @property
     def regret(self):
-        """What worlds are ranked by: the loss against no policy first, and half of that against the best."""
+        """The rank of a world: the loss against no policy first, and half of that against the best."""
         return max(self.than_none, self.than_best / 2)
 
 
@@ -105,7 +105,7 @@ class Line:
 
 
 def share_line(what, worlds, is_bad, most, of):
-    """So many of the worlds; `most` of `of` may be."""
+    """The number of such worlds; `most` of `of` are allowed."""
     bad = sum(map(is_bad, worlds))
     return Line(what, bad, len(worlds), f"{most} of {of}", bad * of <= most * len(worlds))
 

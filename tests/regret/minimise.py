@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Makes a bad world smaller while its regret stays: takes away what does not matter, halves what may be smaller, and
-writes rounder figures. What is left over is the cause, or near to it."""
+"""Makes a bad world smaller while its regret stays: removes parts without an effect, halves numbers, and writes rounder
+figures. The remaining world shows the cause, or comes near to it."""
 
 import copy
 import math
@@ -34,7 +34,7 @@ def _regrets(verdict):
 
 
 def stays(verdict, first, bad):
-    """Whether a smaller world is as bad: its interval excludes no regret, and most of what was lost is lost still."""
+    """Whether a smaller world is as bad: its interval excludes no regret, and most of the loss is still there."""
     if verdict.left_out or (verdict.tight and not first.tight):
         return False
     value, half = getattr(verdict, bad), getattr(verdict, bad + "_half")

@@ -4,11 +4,11 @@
 
     search.py 1 2 3                     300 worlds of each of the seeds 1, 2 and 3, and a table
     search.py 1 --worst DIR             also writes the worst worlds as scenario files
-    search.py 1 --unwritten             with a default that nobody has told a timeout
+    search.py 1 --unwritten             with a default policy without a written timeout
     search.py --file a.yaml b.yaml      counts these instead
     search.py --minimise bad.yaml       makes a bad world smaller while its regret stays
 
-docs/regret.md says how it counts. Python's standard library only.
+docs/regret.md explains the counts. Python's standard library only.
 """
 
 import argparse
@@ -37,7 +37,7 @@ CHOSEN_ON = (1001, 1002)  # seeds on which the best other is chosen; it is compa
 
 
 class Refused(Exception):
-    """The simulator does not run this world; why is what it says."""
+    """The simulator does not run this world; the message says why."""
 
 
 class Costly(Exception):
@@ -45,7 +45,7 @@ class Costly(Exception):
 
 
 class Simulator:
-    """Runs worlds. One for all threads: it keeps nothing but a folder. `default` is what runs as `becalm`."""
+    """Runs worlds. One for all threads: it keeps nothing but a folder. `default` runs as `becalm`."""
 
     def __init__(self, program, folder, cpu=10, default="becalm"):
         self.program = str(program)
@@ -125,8 +125,8 @@ class Trial:
         return self.simulator.run(self.world if own or self.is_same else self.bare, names, first, seeds)
 
     def best_other(self):
-        """The other policy that does best on seeds that nothing is compared on. Storms are left out if they cost more
-        than they may: with so many retries nobody is the best."""
+        """The other policy that does best on seeds that are not used for comparisons. Storms are left out if they cost
+        more than allowed: a policy with that many retries does not count as best."""
         found = {}
         for policy in OTHERS:
             try:
@@ -206,7 +206,7 @@ def mean_of(values):
 
 
 def kind(world):
-    """In two words: the shape, and what goes wrong."""
+    """In two words: the shape, and the fault."""
     services = world["services"]
     top = services[next(iter(services))]
     shape = "one" if len(services) == 1 else "page" if "fanOut" in top else "diamond" if "left" in services else "chain"
@@ -217,7 +217,7 @@ def kind(world):
     return f"{shape}, {harm}"
 
 
-# What is printed.
+# Output.
 
 
 def figure(line):

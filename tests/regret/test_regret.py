@@ -184,7 +184,7 @@ def test_world__a_timeout_below_the_p90_is_tight():
 
 
 class Noting(search.Simulator):
-    """The simulator, which notes what is asked of it."""
+    """A simulator that notes its calls."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -203,7 +203,7 @@ def test_search__others_run_without_the_gate_and_the_default_with_it(tmp_path):
         assert gate == (policies == ("becalm",))
 
 
-BAD = GATE.replace("60/s", "100/s").replace("gate: true", "errors: 20%")  # two and a half times what it can bear
+BAD = GATE.replace("60/s", "100/s").replace("gate: true", "errors: 20%")  # two and a half times its capacity
 
 
 def test_search__the_best_other_is_chosen_on_other_seeds_than_it_is_compared_on(tmp_path):

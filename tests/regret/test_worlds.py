@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A fixed set of random worlds, in which the default policy may not have more regret than it has. Bounds are what was
-reached, and one more where it is a count: tighten them when it gets better. With BECALM_SOAK=1 it is a large set."""
+"""A fixed set of random worlds, in which the regret of the default policy may not grow. Bounds are the present results,
+and one more for counts: tighten them when the policy gets better. With BECALM_SOAK=1 it is a large set."""
 
 import os
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Worlds: drawn at random from a seed and a number, written as scenario files, and read back.
 
-A world is what a scenario file is, as nested dicts; a leaf of it is text or a number as it stands in the file. Only
+A world is a scenario file as nested dicts; a leaf is text or a number as in the file. Only
 random() of Python's generator is used, because only that one gives the same numbers in every version.
 """
 
@@ -100,7 +100,7 @@ def mean(time):
 
 
 def below(time, limit):
-    """The share of requests that take no longer than so many seconds."""
+    """The share of requests that take no longer than this number of seconds."""
     if limit <= 0:
         return 0.0
     ((kind, value),) = [(k, v) for k, v in time.items() if k != "weight"]
@@ -133,8 +133,8 @@ def service_below(service, limit):
 
 
 def is_tight(world):
-    """Whether the timeout is below what nine tenths of the requests to the last service take: its own time, and that of
-    the way to it, without any wait."""
+    """Whether the timeout is below the time of nine tenths of the requests to the last service: its own time, and that
+    of the way to it, without any wait."""
     if world.get("timeout", "1s") == "none":
         return False
     left = seconds(world.get("timeout", "1s")) - way(world)
@@ -142,7 +142,7 @@ def is_tight(world):
 
 
 def way(world):
-    """What a call takes from its client down to the last service and back, without that service's own time."""
+    """The time of a call from its client down to the last service and back, without that service's own time."""
     hop = 2 * seconds(world.get("link", {}).get("latency", "0.5ms"))
     name = next(iter(world["clients"].values()))["to"]
     total = hop
@@ -170,7 +170,7 @@ def without_gates(world):
 
 
 def unwritten(world):
-    """The same where nobody has written a timeout: a program that waits by itself has a minute."""
+    """The same without a written timeout: a program that waits by itself has a minute."""
     return {**world, "timeout": "60s"}
 
 
@@ -267,7 +267,7 @@ def _workers(dice, leaf, typical, most):
         queue = {"max": round(dice.log(5, 1000))}
     if queue is not None:
         leaf["queue"] = queue
-    # Whole workers have more room than was asked for: then so many more calls come.
+    # Whole workers have more capacity than was drawn: then the number of calls is raised by the same factor.
     return min(2 * wanted, busy * leaf["workers"] * leaf["hosts"] / typical)
 
 

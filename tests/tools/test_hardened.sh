@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # test_hardened.sh COMMANDS FILE...: the files are hardened, tools/hardened would have noticed if they were not, and
-# COMMANDS, a compile_commands.json if there is one, has what leaves no mark in a file: locals are zeroed everywhere.
+# COMMANDS, a compile_commands.json if there is one, has the flag that leaves no mark in a file: locals are zeroed
+# everywhere.
 set -euo pipefail
 hardened=$(cd "$(dirname "$0")/../.." && pwd)/tools/hardened
 commands=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# test_picture.sh BECALM: the README's picture and its table are what the simulator draws and prints today.
+# test_picture.sh BECALM: the README's picture and its table equal the simulator's present output.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 new=$(mktemp)

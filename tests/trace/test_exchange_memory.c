@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Exchanges when memory is out: each allocation of a worker fails in turn, in every kind of exchange, and random
- * scripts. Whatever becomes of the request, nothing may be left behind: exchange_script.h asserts that. */
+ * scripts. For every fate of a request, no object may be left behind: exchange_script.h asserts that. */
 #include "exchange_script.h"
 
 #include "allocator.h"
@@ -42,7 +42,7 @@ static void fail_after(uint32_t after)
 }
 #endif
 
-/* As the corpus of fuzz_exchange: a number for what happens, and what it needs. 17 lets memory run out. */
+/* As the corpus of fuzz_exchange: a number for the action, and its arguments. 17 lets memory run out. */
 #define CLIENT   0
 #define ASKS     1
 #define ANSWERS  4

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Golden timelines of exchanges: what clients and hosts say and hear, with one worker of a gateway between them, in
+/* Golden timelines of exchanges: the messages of clients and hosts, with one worker of a gateway between them, in
  * virtual time. docs/exchange.md has the machine that they walk. */
 #include "exchange_lab.h"
 
@@ -182,7 +182,7 @@ static void test_exchange__a_host_that_hangs_is_given_up(void **state)
                      "[300ms] host a2 hears the end\n");
 }
 
-/* The first call's timer is still armed when the second one has begun: each call has its own time all the same. */
+/* The first call's timer is still armed when the second one has begun: still, each call has its own time. */
 static void test_exchange__a_call_is_not_given_up_at_the_time_of_the_one_before_it(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Golden timelines of exchanges with hosts that speak HTTP/2, as test_exchanges.c has them of HTTP/1: whatever needs
- * time to pass. The hosts are played by frames; tests/e2e/test_h2_hosts.py has real ones. */
+/* Golden timelines of exchanges with hosts that speak HTTP/2, as test_exchanges.c has them of HTTP/1: cases in which
+ * time must pass. The hosts are played by frames; tests/e2e/test_h2_hosts.py has real ones. */
 #include "exchange_lab.h"
 
 #include "check.h"
@@ -54,7 +54,7 @@ static void lab_expect(struct lab *lab, const char *trace)
     lab_close(lab);
 }
 
-/* A client that has asked, and a host that has said what it must. */
+/* A client with a request, and a host that has sent its SETTINGS. */
 static void lab_begin(struct lab *lab, const char *policy, const char *request, size_t length)
 {
     check_true(lab_open(lab, policy));
@@ -118,7 +118,7 @@ static void test_exchange_h2__a_host_that_answers_pings_alone_is_asked_again_for
         lab_client_says(&lab, i, GET);
         lab_pass(&lab, i < 4 ? 20 * S : 60 * S);
     }
-    SAYS(&lab, 1, OK_END("\1")); /* which begins it anew, for the three that wait */
+    SAYS(&lab, 1, OK_END("\1")); /* which restarts it, for the three that wait */
     lab_pass(&lab, 11 * S);
     SAYS(&lab, 1, PONG);
     lab_expect(&lab, BEGUN "[10000ms] host a1 hears PING\n"

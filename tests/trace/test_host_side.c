@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exchanges between two fake sides: neither the client nor the host has a socket or a protocol. What each side is told
- * is written down in one trace, in the order in which it happens; the clock is the lab's. */
+/* Exchanges between two fake sides: neither the client nor the host has a socket or a protocol. The events of each side
+ * go into one trace, in their order; the clock is the lab's. */
 #include "exchange_lab.h"
 
 #include "check.h"
@@ -24,7 +24,7 @@ struct fake {
     struct host_stream *stream[STREAMS]; /* NULL: it is over */
     uint32_t streams;
     bool later;        /* the pool has no connection yet */
-    bool host_blocked; /* the host does not take what it was sent */
+    bool host_blocked; /* the host does not read */
     char trace[4096];
     size_t length;
 };
@@ -232,7 +232,7 @@ static enum upstream_result host_get(struct upstream_host *host, struct host_str
     return fake.later ? UPSTREAM_LATER : UPSTREAM_READY;
 }
 
-/* The stream is over by what the host says next. */
+/* The next message of the host ends the stream. */
 static struct host_stream *host_over(uint32_t number)
 {
     struct host_stream *stream = fake.stream[number - 1];

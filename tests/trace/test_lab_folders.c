@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process leaves in /tmp that was killed in the middle of a story. */
+/* The folders that a killed process leaves in /tmp. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "exchange_lab.h"

@@ -171,7 +171,7 @@ static void test_story__who_waited_for_a_probe_that_failed_is_refused(void **sta
     world_close(&w);
 }
 
-/* A probe that hangs: nobody waits for longer than a quarter of its timeout, here 40 ms. */
+/* A probe that hangs: no call waits for longer than a quarter of its timeout, here 40 ms. */
 static void test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void open_by_timeouts(struct world *w, becalm_ns open_for)
     w->policy.breaker.window_kind = BECALM_WINDOW_COUNT;
     w->policy.breaker.window_size = 5;
     world_open(w, 0);
-    world_run(w, 5 * MS); /* what was sent at 0 was never sent */
+    world_run(w, 5 * MS); /* the attempt of 0 was never sent */
     world_call(w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
     world_run(w, 20 * MS);
     for (int i = 0; i < 5; i++) {
@@ -245,7 +245,7 @@ static void open_by_timeouts(struct world *w, becalm_ns open_for)
     assert_int_equal(becalm_breaker_state(w->target.breaker), BECALM_BREAKER_OPEN);
 }
 
-/* A callee that hangs makes everybody wait for a whole timeout: a quarter of it is not long, and the next probe may be
+/* A callee that hangs makes every call wait for a whole timeout: a quarter of it is not long, and the next probe may be
  * answered within that. */
 static void test_story__callers_wait_for_the_next_probe_of_a_breaker_that_timeouts_opened(void **state)
 {
@@ -280,8 +280,8 @@ static void test_story__nobody_waits_for_the_next_probe_for_longer_than_a_quarte
     world_close(&w);
 }
 
-/* Fewer than five timeouts since the last success are no hang: what answers with errors is not waited for. Nor is what
- * was slower and slower first, nor what a hand has opened. */
+/* Fewer than five timeouts since the last success are no hang: calls do not wait for a callee that answers with errors,
+ * nor for one that got slower and slower first, nor for a breaker that an operator has opened. */
 static void test_story__nobody_waits_for_the_next_probe_unless_the_callee_went_away(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_story__a_probe_goes_to_the_host_with_fewer_failures_in_a_row(vo
     world_close(&w);
 }
 
-/* Further down, a gate, a limit or a breaker said no: nobody was asked, so nothing was found out. */
+/* Further down, a gate, a limit or a breaker said no: the service was not asked, so its state is still unknown. */
 static void test_story__a_probe_that_is_turned_away_below_gives_its_place_back(void **state)
 {
     static const enum becalm_mark_kind marks[] = {BECALM_MARK_UNASKED, BECALM_MARK_OVERLOADED};
@@ -450,7 +450,7 @@ static void test_story__the_deadline_leaves_no_time_to_wait(void **state)
 }
 
 /* Backoff is 100 ms here. With 110 ms left it leaves no time for an answer that takes 20; 25 of them are kept for it,
- * and the wait becomes what 100 ms leave over in steps of 85. */
+ * and the wait becomes the remainder of 100 ms by 85 ms. */
 static void test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does(void **state)
 {
     (void)state;
@@ -845,7 +845,7 @@ static void test_story__an_answer_is_passed_on_at_its_head_and_ends_with_its_bod
     struct reply whole = reply_ok(10 * MS);
     struct reply refused = reply_status(10 * MS, 503);
     whole.head_first = refused.head_first = true;
-    whole.body = refused.body = 90 * BECALM_S; /* longer than every timeout: after the head nobody is in a hurry */
+    whole.body = refused.body = 90 * BECALM_S; /* longer than every timeout: after the head no timeout runs */
     world_call(&w, &(struct plan){.request = get, .reply = {refused, whole}});
     world_run(&w, 200 * BECALM_S);
     world_expect(&w, "[  0ms] call 1 begins -> send 0\n"
@@ -1074,8 +1074,7 @@ static void test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_a
     world_close(&w);
 }
 
-/* A gateway behind callers with the same timeout: what is left of it on arrival is a little less, and still all the
- * time in the world. */
+/* A gateway behind callers with the same timeout: on arrival a little less of it is left, which is still enough. */
 static void test_story__a_deadline_that_left_nearly_the_whole_timeout_is_a_timeout(void **state)
 {
     (void)state;
@@ -1105,7 +1104,7 @@ static void test_story__calls_that_were_never_sent_wait_for_the_host_to_come_bac
     (void)state;
     struct world w;
     world_begin(&w);
-    w.policy.budget.start = 0;      /* nobody could pay for a retry */
+    w.policy.budget.start = 0;      /* no budget could pay for a retry */
     w.policy.breaker.min_calls = 1; /* one failure would open it */
     world_open(&w, 0);
     w.refusing = 1;
@@ -1231,7 +1230,7 @@ static void test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited
     w.refusing = 2;
     struct plan plan = {.request = post, .can_park = true, .reply = {reply_ok(5 * MS), reply_ok(5 * MS)}};
     w.quiet = true;
-    for (int i = 0; i < 8; i++) { /* some go to the one that refuses, and then to the other */
+    for (int i = 0; i < 8; i++) { /* some go to the host that refuses, and then to the other host */
         world_call(&w, &plan);
         world_run(&w, w.now + 50 * MS);
         check_eq_u64(w.call[i]->call.record.reason, BECALM_WHY_OK);
@@ -1250,7 +1249,7 @@ static void test_story__one_of_two_hosts_that_refuses_is_left_and_two_are_waited
     world_close(&w);
 }
 
-/* What it was ejected for does not count any more: the process is another one. */
+/* The failures before the ejection do not count any more: the host is another process. */
 static void test_story__a_host_that_is_back_is_not_ejected(void **state)
 {
     (void)state;
@@ -1307,7 +1306,7 @@ static void test_story__a_parked_call_whose_caller_goes_is_over_and_one_that_was
     world_close(&w);
 }
 
-/* They pass the limit as everybody does, but neither their patience nor CoDel ends them. */
+/* They pass the limit as other calls do, but neither their patience nor CoDel ends them. */
 static void test_story__who_was_parked_waits_for_a_slot_longer_than_others(void **state)
 {
     (void)state;

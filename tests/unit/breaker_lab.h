@@ -2,7 +2,7 @@
 #ifndef BECALM_TESTS_BREAKER_LAB_H
 #define BECALM_TESTS_BREAKER_LAB_H
 
-/* What the breaker's tests share: a breaker on a bench, and short names for what is done to it. */
+/* The common part of the breaker's tests: a breaker with a clock, and short names for its operations. */
 
 #include <becalm/breaker.h>
 

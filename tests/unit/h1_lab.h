@@ -2,8 +2,8 @@
 #ifndef BECALM_TESTS_H1_LAB_H
 #define BECALM_TESTS_H1_LAB_H
 
-/* What the tests of the HTTP/1 codec share: heads in memory of exactly their length, so that the sanitizers see a
- * parser that reads too far, and their ends found byte by byte as well as at once. */
+/* The common part of the tests of the HTTP/1 codec: heads in memory of exactly their length, so that the sanitizers see
+ * a parser that reads too far, and their ends found byte by byte as well as at once. */
 
 #include "h1/h1.h"
 #include "http_lab.h"

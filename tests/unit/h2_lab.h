@@ -2,7 +2,7 @@
 #ifndef BECALM_TESTS_H2_LAB_H
 #define BECALM_TESTS_H2_LAB_H
 
-/* One session between a peer whose frames are made by hand and an owner that writes down what it is told:
+/* One session between a peer with handmade frames and an owner that notes its events:
  *
  *   up    "request 1 GET /a end; data 1 5; end 1; closed 1 8; "
  *   down  "SETTINGS HEADERS:1 DATA:1 RST:1=7 GOAWAY=11 "  (acknowledgements have a "+" behind them)
@@ -42,7 +42,7 @@ struct lab {
     char head[8192]; /* the fields of the latest head: "name=value|..." */
     struct h1_verdict verdict;
     enum body_framing framing;
-    char in[1u << 20]; /* what was made for the session, and not fed yet */
+    char in[1u << 20]; /* frames of the peer that were not fed yet */
     size_t in_length;
     uint32_t writes; /* how often the session had something to say when it was last asked for all */
 };
@@ -185,7 +185,7 @@ static const struct h2_calls lab_calls = {
 
 static const struct h2_limits lab_limits = {.streams = 10, .window = 65536, .head_bytes = 8192};
 
-/* ---- what the peer says ---- */
+/* ---- frames of the peer ---- */
 
 static void lab_bytes(struct lab *lab, const char *bytes, size_t length)
 {
@@ -257,7 +257,7 @@ static __attribute__((unused)) void lab_reset(struct lab *lab, int32_t id, uint8
     lab_frame(lab, LAB_RST, 0, id, payload, 4);
 }
 
-/* ---- what the session says ---- */
+/* ---- frames of the session ---- */
 
 static void lab_note_frame(struct lab *lab, const unsigned char *at)
 {
@@ -314,7 +314,7 @@ static void lab_flush(struct lab *lab, struct lab *peer)
     }
 }
 
-/* Feeds what was made, in pieces of this size, and asks for what the session says to it. */
+/* Feeds the waiting frames, in pieces of this size, and takes the frames of the session. */
 static bool lab_feed_by(struct lab *lab, size_t step)
 {
     bool goes_on = true;

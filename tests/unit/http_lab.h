@@ -2,8 +2,8 @@
 #ifndef BECALM_TESTS_HTTP_LAB_H
 #define BECALM_TESTS_HTTP_LAB_H
 
-/* What the tests of src/http share: texts from literals, lists from a line, and copies without a zero byte behind them,
- * so that the sanitizers see a parser that reads too far. */
+/* The common part of the tests of src/http: texts from literals, lists from a line, and copies without a zero byte
+ * behind them, so that the sanitizers see a parser that reads too far. */
 
 #include <becalm/http.h>
 

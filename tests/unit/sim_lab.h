@@ -2,7 +2,7 @@
 #ifndef BECALM_TESTS_SIM_LAB_H
 #define BECALM_TESTS_SIM_LAB_H
 
-/* What the tests of the simulated world share: a scenario, what came of it, and short names for what is read there. */
+/* The common part of the simulator's tests: a scenario, its results, and short names for the results. */
 
 #include "sim/file_policies.h"
 #include "sim/measure.h"
@@ -14,7 +14,7 @@
 
 static struct becalm_diags diags;
 
-/* One scenario and what came of it, until lab_close(). */
+/* One scenario and its results, until lab_close(). */
 struct lab {
     struct scenario_file *file;
     const struct scenario *plan;

@@ -2,7 +2,7 @@
 #ifndef BECALM_TESTS_STORE_LAB_H
 #define BECALM_TESTS_STORE_LAB_H
 
-/* What the tests of stores of keys share. */
+/* The common part of the tests of key stores. */
 
 #include "keys/store.h"
 
@@ -29,7 +29,7 @@ static inline struct key_hash *hash_of(const char *secret)
     return hash;
 }
 
-/* Of somebody: a scope, and the peer that asks. */
+/* A client: its scope and its address. */
 static inline struct store_key key_by(const char *scope, uint64_t peer, const char *key, const char *body)
 {
     struct store_key made;

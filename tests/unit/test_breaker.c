@@ -205,7 +205,7 @@ static void test_breaker__closed_opens_at_the_failure_rate_of_resilience4j(void 
         {10, 10, 50, 5, 5, true},      {10, 10, 50, 6, 4, false},     {10, 5, 50, 2, 3, true},
         {10, 5, 50, 3, 2, false},      {10, 5, 60, 2, 3, true},       {10, 5, 61, 2, 3, false},
         {10, 10, 33, 7, 3, false},     {12, 12, 33, 8, 4, true},      {20, 20, 1, 19, 1, true},
-        {10, 100, 50, 5, 5, true}, /* a COUNT window that is full is a rate, whatever min_calls says */
+        {10, 100, 50, 5, 5, true}, /* a full COUNT window is a rate, with any min_calls */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_rate_row(&rows[i], BECALM_WINDOW_COUNT, true);
@@ -276,7 +276,7 @@ static void test_breaker__a_success_opens_when_older_successes_have_left_a_time_
     lab.at.now += 5 * BECALM_S;
     calls(&lab, 6, FAILED); /* 6 of 16 */
     check_true(state(&lab) == CLOSED);
-    lab.at.now += 5 * BECALM_S; /* 6 of 6, but nobody has looked */
+    lab.at.now += 5 * BECALM_S; /* 6 of 6, but no call has asked the breaker */
     check_true(state(&lab) == CLOSED);
     calls(&lab, 1, OK); /* 6 of 7 */
     check_true(state(&lab) == OPEN);
@@ -372,7 +372,7 @@ static void test_breaker__a_call_that_was_slow_and_then_failed_is_one_call_and_o
         check_sums(&lab, 5, 1, 2);
         check_true(admit(&lab, &permit));
         slow(&lab, &permit);
-        end(&lab, &permit, NEUTRAL); /* it was slow, whatever it had become */
+        end(&lab, &permit, NEUTRAL); /* it was slow, whatever its outcome */
         check_sums(&lab, 6, 1, 3);
     }
 }
@@ -752,7 +752,7 @@ static void test_breaker__the_lease_of_a_single_probe_is_at_most_the_open_time(v
     }
 }
 
-/* A service that takes longer than the lease, or an attempt that does: it is well all the same. */
+/* A service, or an attempt, that takes longer than the lease is still healthy. */
 static void test_breaker__a_single_probe_that_succeeds_after_its_lease_closes(void **unused)
 {
     (void)unused;
@@ -761,7 +761,7 @@ static void test_breaker__a_single_probe_that_succeeds_after_its_lease_closes(vo
     lab_half_open(&lab, 1);
     check_true(admit(&lab, &first));
     lab.at.now = first.expires_at;
-    end(&lab, &first, OK); /* nobody came by before */
+    end(&lab, &first, OK); /* there was no call before */
     check_moved(&first, HALF_OPEN, CLOSED);
 
     lab_half_open(&lab, 1);
@@ -809,7 +809,7 @@ static void test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes
     lab_half_open(&lab, 1);
     check_true(admit(&lab, &probe));
     (void)becalm_breaker_force(lab.b, &lab.policy, &lab.at, FORCED_OPEN);
-    end(&lab, &probe, OK); /* what a hand has done stands */
+    end(&lab, &probe, OK); /* an operator's order stays in force */
     check_true(state(&lab) == FORCED_OPEN);
 }
 
@@ -932,7 +932,7 @@ static void test_breaker__closing_empties_the_window(void **unused)
     check_true(state(&lab) == CLOSED);
 }
 
-/* A policy may change under a breaker that keeps its shape. Whatever it was, it comes round. */
+/* A policy may change under a breaker that keeps its shape. From every state, it works by the new policy. */
 static void test_breaker__a_change_of_probes_in_mid_episode_does_not_wedge_it(void **unused)
 {
     (void)unused;

@@ -244,7 +244,7 @@ static void duel_start(uint64_t seed)
     duel.model.ends_at = BECALM_NEVER;
 }
 
-/* What the open time should be, before jitter. */
+/* The expected open time, before jitter. */
 static becalm_ns duel_open_time(void)
 {
     const struct becalm_breaker_policy *policy = &duel.lab.policy;
@@ -355,7 +355,7 @@ static void test_breaker_property__does_what_a_simple_model_does_over_a_million_
     }
 }
 
-/* Whatever happened, and even if every probe gets lost, there is always another one within two open times. */
+/* After any events, and even if every probe gets lost, there is another probe within two open times. */
 static void test_breaker_property__is_never_stuck(void **unused)
 {
     (void)unused;

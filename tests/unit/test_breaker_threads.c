@@ -41,8 +41,8 @@ static void crowd_meet(struct crowd *crowd)
     }
 }
 
-/* In every round the open time is over for all threads at once. Each asks until it is refused three times and keeps
- * what it gets; then the first thread opens it again. */
+/* In every round the open time is over for all threads at once. Each thread asks until it is refused three times and
+ * keeps its permits; then the first thread opens the breaker again. */
 static void *crowd_probe(void *data)
 {
     struct crowd *crowd = data;
@@ -137,7 +137,7 @@ static void test_breaker_threads__eight_threads_close_it_once_and_lose_no_place(
     check_eq_u64(becalm_breaker_late(lab.b), 0);
 }
 
-/* Everything at once, each thread with a clock of its own; what must hold is checked in the thread. */
+/* All operations at once, each thread with its own clock; each thread checks the rules itself. */
 static void *crowd_storm(void *data)
 {
     struct crowd *crowd = data;

@@ -120,7 +120,7 @@ static void test_budget__earned_holds_at_most_its_cap(void **state)
         struct fixture f;
         open_with(&f, &policy);
         begin(&f, rows[i].first);
-        /* The cap clips the start, on spending; and what successes bring. */
+        /* The cap limits the start tokens, on spending, and the tokens of successes. */
         check_eq_u64(left(&f) / BECALM_TOKEN, rows[i].tokens);
         check_eq_u64(drain(&f), rows[i].tokens);
         note(&f, BECALM_OUTCOME_OK, (unsigned)rows[i].tokens + 5);
@@ -166,7 +166,7 @@ static void test_budget__earned_cap_is_at_most_one_tick_old(void **state)
     policy.share_ppm = 100 * PERCENT;
     struct fixture f;
     open_with(&f, &policy);
-    note(&f, BECALM_OUTCOME_OK, 1); /* computes the cap: nobody has called yet */
+    note(&f, BECALM_OUTCOME_OK, 1); /* computes the cap: there was no call yet */
     begin(&f, 50);
     note(&f, BECALM_OUTCOME_OK, 10);
     check_eq_u64(left(&f), BECALM_TOKEN);
@@ -195,7 +195,7 @@ static void test_budget__earned_is_paid_by_answers_that_are_no_failure(void **st
     }
 }
 
-/* Retries that end as `end`, whatever is left of the budget. */
+/* Retries that end as `end`, however many tokens are left. */
 /* After timeouts, unless `plain`. */
 static void retries_end_after(struct fixture *f, enum becalm_spend_end end, unsigned times, bool plain)
 {
@@ -224,7 +224,7 @@ static void test_budget__earned_two_successes_buy_one_retry_while_none_was_lost(
     close_budget(&f);
 }
 
-/* What one success brings, in millionths, after so many retries were lost and then so many won. */
+/* The tokens of one success, in millionths, after `lost` lost retries and then `won` won ones. */
 static uint64_t brings_after(uint32_t share_ppm, unsigned lost, unsigned won, bool plain)
 {
     struct becalm_budget_policy policy = defaults(BECALM_BUDGET_EARNED);
@@ -255,7 +255,7 @@ static void test_budget__earned_brings_more_while_retries_win_and_less_while_the
         unsigned won;
         uint64_t brings;
     } rows[] = {
-        {0, 0, 500000},  /* nobody knows: as if they won */
+        {0, 0, 500000},  /* unknown: as if they won */
         {0, 9, 500000},  /* */
         {1, 0, 460000},  /* .25 */
         {1, 1, 500000},  /* .19 */
@@ -289,7 +289,7 @@ static void test_budget__earned_brings_more_while_half_of_the_retries_win_and_no
     check_eq_u64(brings_after(10 * PERCENT, 50, 2, true), 437500); /* .56 */
 }
 
-/* Two retries were lost, .44: what that means depends on what they were for. */
+/* Two retries were lost, .44: the effect depends on the failures that they answered. */
 static void test_budget__earned_takes_timeouts_and_rejections_for_overload(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void test_budget__earned_a_quiet_caller_banks_a_second_retry_once_one_has
     close_budget(&f);
 }
 
-/* A page begins fifty calls at once: 5 ms later what they earn is banked. */
+/* A page begins fifty calls at once: 5 ms later their tokens are in the budget. */
 static void test_budget__earned_sees_a_burst_of_a_quiet_caller_at_once(void **state)
 {
     (void)state;
@@ -567,7 +567,7 @@ static void test_budget__tokens_slower_than_one_a_second_are_exact_ten_an_hour(v
     struct becalm_budget_policy policy = defaults(BECALM_BUDGET_TOKENS);
     becalm_ns every = 6 * 60 * BECALM_S;
     policy.capacity = 10;
-    policy.refill_every = every; /* whatever refill_per_second says */
+    policy.refill_every = every; /* with any refill_per_second */
     struct fixture f;
     open_with(&f, &policy);
     becalm_ns start_at = f.at.now;
@@ -798,7 +798,7 @@ static void test_budget__grpc_counts_thousandths_of_a_token(void **state)
     close_budget(&f);
 }
 
-/* What one attempt's end does to a bucket that has 6 of 10 tokens. */
+/* The effect of one attempt's end on a bucket with 6 of 10 tokens. */
 static int64_t grpc_move(struct becalm_outcome outcome)
 {
     struct fixture f;
@@ -1159,7 +1159,7 @@ static void test_budget__carry_to_the_same_policy_changes_nothing(void **state)
     (void)state;
     for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
         if (kind == BECALM_BUDGET_RATIO || kind == BECALM_BUDGET_ADAPTIVE) {
-            continue; /* their windows begin anew */
+            continue; /* their windows begin empty */
         }
         struct fixture from;
         open_kind(&from, (enum becalm_budget_kind)kind);
@@ -1179,7 +1179,7 @@ static void test_budget__carry_to_the_same_policy_changes_nothing(void **state)
         if (kind != BECALM_BUDGET_CONCURRENCY) {
             check_eq_u64(left(&to), left(&from));
         } else {
-            check_eq_u64(left(&to), 3 * BECALM_TOKEN); /* what is in progress ends in the old one */
+            check_eq_u64(left(&to), 3 * BECALM_TOKEN); /* calls in progress end in the old budget */
         }
         close_budget(&to);
         close_budget(&from);

@@ -24,7 +24,7 @@ struct live {
     struct becalm_spend spend;
 };
 
-/* What a budget may have let through, in totals since the start. */
+/* The most that a budget may have allowed, in totals since the start. */
 struct totals {
     uint64_t calls;   /* in progress */
     uint64_t retries; /* in progress: paid and not yet ended */
@@ -35,7 +35,7 @@ struct totals {
     uint64_t earned;  /* earned: millionths that successes brought at most */
     uint64_t lost;    /* earned: share of the latest retries that were lost, ppm */
     uint64_t hard;    /* earned: the same of those that followed a timeout or a rejection */
-    uint64_t level;   /* models of tokens, grpc and aws: what is there, in the kind's own unit */
+    uint64_t level;   /* models of tokens, grpc and aws: the tokens, in the kind's own unit */
     becalm_ns at;     /* tokens: when the level was brought up to date */
 };
 
@@ -131,7 +131,7 @@ static void tokens_refill(struct world *w)
     w->sum.at = w->at.now;
 }
 
-/* What a take did, against what it may do: exactly, for kinds that depend on nothing but totals. */
+/* Compares the result of a take with the model: exactly, for kinds that depend only on totals. */
 static void promise_take(struct world *w, bool taken, enum becalm_outcome_kind cause)
 {
     const struct becalm_budget_policy *p = &w->policy;
@@ -156,7 +156,7 @@ static void promise_take(struct world *w, bool taken, enum becalm_outcome_kind c
     case BECALM_BUDGET_NONE:
         promise(w, taken);
         return;
-    case BECALM_BUDGET_RATIO: /* for these three see promise_totals, and take: what is said to be left can be taken */
+    case BECALM_BUDGET_RATIO: /* for these three see promise_totals, and take: all reported tokens can be taken */
     case BECALM_BUDGET_ADAPTIVE:
     case BECALM_BUDGET_EARNED:
         return;
@@ -232,7 +232,7 @@ static void model_note(struct world *w, enum becalm_outcome_kind kind, bool retr
     w->sum.level = level;
 }
 
-/* What one success brings by the table of docs/budget.md. */
+/* The tokens of one success by the table of docs/budget.md. */
 static uint64_t success_earns(uint64_t share, uint64_t lost, uint64_t hard)
 {
     bool plain = hard <= 100000;

@@ -9,7 +9,7 @@
 
 #include "lib/check.h"
 
-/* Eight threads on one budget: whatever the interleaving, no token is made or lost and no bound is broken. */
+/* Eight threads on one budget: in every interleaving, no token is made or lost and no bound is broken. */
 
 #define THREADS 8
 #define START   (1000 * BECALM_S) /* any instant will do */

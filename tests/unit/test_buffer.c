@@ -3,7 +3,7 @@
 
 #include "meter/buffer.h"
 
-/* What a buffer holds, for comparisons. */
+/* The content of a buffer, for comparisons. */
 static const char *text_in(struct buffer *b)
 {
     buffer_bytes(b, "", 1);

@@ -3,7 +3,7 @@
 
 #include "lib/check.h"
 
-/* A reader that never comes to the end of what is written does not make it grow for ever. */
+/* A reader that never reaches the end of the written bytes does not make the buffer grow for ever. */
 static void test_bytes__what_has_been_used_is_room_again(void **state)
 {
     struct bytes bytes = {0};

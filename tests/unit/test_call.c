@@ -52,7 +52,7 @@ static void test_call__the_same_events_give_the_same_actions(void **state)
     for (int run = 0; run < 2; run++) {
         struct becalm_target target;
         void *memory = aligned_alloc(64, bytes);
-        memset(memory, run == 0 ? 0x00 : 0xff, bytes); /* what was in the memory before does not matter */
+        memset(memory, run == 0 ? 0x00 : 0xff, bytes); /* the earlier content of the memory does not matter */
         check_eq_u64((uint64_t)becalm_target_init(&target, memory, &policy, 3, 1), 0);
         struct becalm_call call;
         struct becalm_request request = {.idempotent = true};
@@ -235,7 +235,7 @@ static void test_call__an_answer_gives_its_slot_back_with_its_head_and_has_a_bou
     streamed_begin(&s, &two);
     check_places(&s, 1, 1);
     streamed_begin(&s, &three);
-    check_eq_u64(three.record.reason, BECALM_WHY_LIMIT); /* that is what is full */
+    check_eq_u64(three.record.reason, BECALM_WHY_LIMIT); /* the limit is full */
     streamed_step(&s, &two, BECALM_EVENT_HEAD, BECALM_OUTCOME_OK);
     streamed_begin(&s, &three);
     check_eq_u64(three.record.reason, BECALM_WHY_ANSWERS);
@@ -305,12 +305,12 @@ static void test_call__who_gives_up_says_how_long_it_waited(void **state)
     (void)state;
     check_between_u64(limit_after_giving_up(false, BECALM_EVENT_CANCEL), 10, 20);
     check_between_u64(limit_after_giving_up(false, BECALM_EVENT_TIMER), 10, 20);
-    check_eq_u64(limit_after_giving_up(true, BECALM_EVENT_CANCEL), 100); /* it was the request that took so long */
+    check_eq_u64(limit_after_giving_up(true, BECALM_EVENT_CANCEL), 100); /* sending the request took the time */
 }
 
 enum turned_away_by { BY_A_LIMIT, BY_A_CALLERS_LINE, BY_A_GATE };
 
-/* With one place, and that taken: so many calls are turned away one after the other; the mark of the last of them. */
+/* The only slot is taken: `calls` calls are refused one after the other. Returns the mark of the last. */
 static enum becalm_mark_kind mark_of_the_last_refusal(enum turned_away_by by, int calls)
 {
     struct becalm_policy policy;
@@ -353,7 +353,7 @@ static void test_call__only_a_gate_marks_overload(void **state)
     assert_int_equal(mark_of_the_last_refusal(BY_A_GATE, 100), BECALM_MARK_OVERLOADED);
 }
 
-/* Of a caller whose one place was cut lately: what the line says to a call that waits in it. */
+/* A caller whose limit was cut to one slot lately: the verdict of the queue on a call that waits in it. */
 static void test_call__after_a_cut_a_callers_line_turns_away_who_waited_a_quarter_of_a_timeout(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static void stage_step(struct stage *s, enum becalm_event_kind kind, const struc
     becalm_call_step(&s->call, &event, &s->action);
 }
 
-/* A call whose first attempt ends so, after so long. */
+/* A call whose first attempt ends with this outcome after this time. */
 static void stage_call(struct stage *s, becalm_ns took, const struct becalm_outcome *outcome)
 {
     struct becalm_request request = {.idempotent = true};
@@ -42,7 +42,7 @@ static void stage_call(struct stage *s, becalm_ns took, const struct becalm_outc
     stage_step(s, BECALM_EVENT_DONE, outcome);
 }
 
-/* The breaker opens with one failure. So many calls have been answered, each after what is usual. */
+/* The breaker opens with one failure. `answered` calls have been answered, each after the usual time. */
 static void stage_begin(struct stage *s, int answered)
 {
     s->now = BECALM_S;

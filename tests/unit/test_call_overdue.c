@@ -3,8 +3,8 @@
 
 #include "check.h"
 
-/* Where nobody has written a timeout, an attempt that takes long is overdue: limit and breaker hear of it, another one
- * is sent beside it, and whichever answers first is the answer. */
+/* Without a timeout in the policy, an attempt that takes long is overdue: limit and breaker count it, another attempt
+ * is sent beside it, and the first answer of the two counts. */
 
 #define CALLS 40
 
@@ -53,7 +53,7 @@ static void begin(struct lab *lab, struct becalm_call *call, bool idempotent)
     assert_true((lab->action.flags & BECALM_DO_SEND) != 0);
 }
 
-/* So many good answers of this length, one after another. */
+/* `count` good answers of this duration, one after another. */
 static void answers(struct lab *lab, becalm_ns took, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static void test_overdue__before_anything_is_known_an_attempt_has_its_time(void 
     lab_open(&lab);
     begin(&lab, &lab.call[0], true);
     check_eq_u64(lab.action.wake_at, lab.now + BECALM_DUE_START);
-    check_eq_u64(lab.action.timeout_at, lab.now + lab.policy.deadline); /* what the callee is told */
+    check_eq_u64(lab.action.timeout_at, lab.now + lab.policy.deadline); /* the deadline that the callee gets */
     lab.now += 7 * BECALM_S;
     done(&lab, &lab.call[0], 0, BECALM_OUTCOME_OK);
     assert_int_equal(lab.call[0].record.reason, BECALM_WHY_OK);
@@ -295,7 +295,7 @@ static void answer_late(struct lab *lab, enum answers_late which)
     assert_int_equal(call->record.reason, BECALM_WHY_OK);
 }
 
-/* What the breaker hears of a call: the timeout that was none, and the success; of both, that they were slow. */
+/* The breaker's counts of a call: the overdue attempt and the success, both as slow. */
 static void test_overdue__the_breaker_hears_of_a_late_success_once(void **state)
 {
     (void)state;
@@ -513,7 +513,7 @@ static void test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_a
     check_eq_u64(beside_after((struct becalm_request){.alone = true}), BECALM_NEVER);
 }
 
-/* A service that answers nobody any more, or has a queue, gets few more attempts for it. */
+/* A service that answers no call any more, or has a queue, gets few additional attempts. */
 static void test_overdue__nothing_is_sent_beside_it_where_many_are_overdue(void **state)
 {
     (void)state;
@@ -546,13 +546,13 @@ static void test_overdue__nothing_is_sent_beside_it_before_anything_was_answered
     free(lab.memory);
 }
 
-/* What is known before, how soon calls are overdue then, and how the first of them ends. */
+/* The answers before, the time after which calls are overdue, and the end of the first of them. */
 struct late {
     int quick; /* answers of 20 ms, before */
     becalm_ns due;
     enum becalm_limit_kind kind;
     enum becalm_outcome_kind end;
-    becalm_ns since; /* what answers take that come while it is overdue; 0: none come */
+    becalm_ns since; /* the duration of answers that come while it is overdue; 0: there are none */
 };
 
 /* Four hundred answers of this length are known, from one moment to the next. */
@@ -567,8 +567,8 @@ static void learn(struct lab *lab, becalm_ns took)
     becalm_due_carry(lab->target.due, &due);
 }
 
-/* Calls are overdue, all at once, and then one of them ends: does that undo what the limit was cut by? If not, nothing
- * of the limit may have changed. */
+/* Calls are overdue, all at once, and then one of them ends: does that undo the cut of the limit? If not, the limit may
+ * not have changed. */
 static bool is_undone(const struct late *late)
 {
     struct lab lab;
@@ -594,7 +594,7 @@ static bool is_undone(const struct late *late)
     done(&lab, &lab.call[0], 0, late->end);
     bool undone = becalm_limit_now(lab.target.limit, &lab.policy.limit) > CALLS / 2;
     assert_int_equal(memcmp(&before, lab.target.limit, sizeof before) != 0, undone);
-    if (undone) { /* all of it, though far fewer were in use */
+    if (undone) { /* the whole limit, though far fewer slots were in use */
         check_eq_u64(becalm_limit_now(lab.target.limit, &lab.policy.limit), 1000);
     }
     free(lab.memory);
@@ -612,8 +612,8 @@ static void test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_
     assert_false(is_undone(&late));
 }
 
-/* A service that is known to be quick and is late now has too much to do, and must not get more; so has one that turned
- * out to be quick meanwhile: what answers so late was hung. And a gate judges by itself what is slow. */
+/* A service that is known to be quick and is late now is overloaded, and must not get more; so is one that turned out
+ * to be quick meanwhile: its late answers had hung. And a gate judges slowness by its own measurements. */
 static void test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts(void **state)
 {
     (void)state;
@@ -628,8 +628,8 @@ static void test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts(
     }
 }
 
-/* A caller among many can't tell a queue from what is usual by slow answers, and does not try: it judges by what is
- * overdue itself. */
+/* A caller among many can't tell by slow answers whether there is a queue, and does not try: it judges only by its own
+ * overdue attempts. */
 static void test_overdue__a_callers_limit_judges_by_what_is_overdue(void **state)
 {
     (void)state;
@@ -679,7 +679,8 @@ static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_t
 
 enum { SIX = 6 };
 
-/* Six in flight at a gate, always, of a service whose answers take so long; until the limit is cut. */
+/* Six attempts are always in flight at a gate, and the answers of the service take this time; until the limit is
+ * cut. */
 static bool six_are_cut_by(struct lab *lab, becalm_ns took)
 {
     for (int i = 0; i < SIX; i++, lab->now += took / SIX) {
@@ -713,8 +714,9 @@ static bool is_cut_by(becalm_ns known, becalm_ns took)
     return cut;
 }
 
-/* What is overdue is two to four times what is usual: a quarter of it is no sign of a queue. With so few in flight
- * nothing else could tell. A service that was quick before, or takes three times as long as was usual, has one. */
+/* An overdue attempt takes two to four times the usual time: a quarter of that is no sign of a queue. With so few
+ * attempts in flight there is no other sign. A service that was quick before, or takes three times as long as usual,
+ * has a queue. */
 static void test_overdue__a_gate_takes_usual_answers_for_usual(void **state)
 {
     (void)state;

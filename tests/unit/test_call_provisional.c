@@ -31,7 +31,7 @@ static void stage_step(struct stage *s, becalm_ns now, enum becalm_event_kind ki
 }
 
 /* A call whose first attempt was sent at 1 s, and whose head comes after 20 ms. The breaker opens with one failure, and
- * the budget has what successes earn. */
+ * the budget has only the tokens of successes. */
 static void stage_begin(struct stage *s, becalm_ns deadline_at)
 {
     becalm_policy_defaults(&s->policy);

@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-/* What waits for a connection in a line of our own and is never sent is no evidence against the callee. */
+/* An attempt that waits for a connection in our own queue and is never sent is no evidence against the callee. */
 
 #define CALLS 40
 
@@ -50,12 +50,12 @@ static void begin_all(struct lab *lab, bool waits)
         begin(lab, &lab->call[i]);
         if (waits) {
             becalm_call_unsent(&lab->call[i], lab->action.slot, lab->action.timeout_at);
-            becalm_call_unsent(&lab->call[i], BECALM_SLOTS, 0); /* nobody is there */
+            becalm_call_unsent(&lab->call[i], BECALM_SLOTS, 0); /* no host is up */
         }
     }
 }
 
-/* Time passes second by second, so that what is slow is seen to be. */
+/* Time passes second by second, so that slow attempts are noticed. */
 static void pass(struct lab *lab, becalm_ns time)
 {
     becalm_ns until = lab->now + time;
@@ -90,7 +90,7 @@ static void test_unsent__its_timeout_is_held_against_nobody(void **state)
         }
         assert_true(is_unharmed(&lab));
         check_eq_u64(becalm_limit_in_flight(lab.target.limit), 0);
-        begin_all(&lab, false); /* and what is sent is */
+        begin_all(&lab, false); /* and an attempt that was sent counts */
         pass(&lab, lab.policy.attempt_timeout);
         assert_false(is_unharmed(&lab));
         free(lab.memory);

@@ -120,7 +120,7 @@ static void seconds(struct lab *lab, uint32_t count)
     }
 }
 
-/* What was logged, without the times: one line each. */
+/* The log lines, without their times. */
 static void lab_end(struct lab *lab, const char *expected)
 {
     char told[8192] = "";

@@ -8,11 +8,11 @@
 
 #include "lib/check.h"
 
-/* The command line with a table of its own: what a command is told of what was typed. tests/cli tries the real one. */
+/* The command-line parser with its own table: the arguments that a command gets. tests/cli tests the real one. */
 
 #define EXIT_RAN 7
 
-static char seen[1024]; /* what the command saw, one word per line */
+static char seen[1024]; /* the arguments of the command, one word per line */
 
 static void see(const char *what, const char *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator's clock: whatever it keeps its events in, they come by instant and, at the same instant, in the order
- * in which they were planned. */
+/* The simulator's clock: events come by instant and, at the same instant, in the order in which they were planned, in
+ * whichever structure they are kept. */
 #include "sim/world_internal.h"
 
 #include <becalm/rand.h>

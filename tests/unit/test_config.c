@@ -66,7 +66,7 @@ static void test_config__an_empty_defaults_is_the_default_policy(void **state)
     struct becalm_config *config = parse("defaults:\n");
     struct becalm_policy built_in;
     becalm_policy_defaults(&built_in);
-    built_in.timeout_kind = BECALM_TIMEOUT_LEARNED; /* who writes C chooses, who writes nothing has not */
+    built_in.timeout_kind = BECALM_TIMEOUT_LEARNED; /* a value set in C counts as chosen, an unwritten key does not */
     built_in.deadline = BECALM_RULES_LONGEST;
     const struct becalm_rules *rules = becalm_config_defaults(config);
     check_eq_u64((uint64_t)memcmp(&rules->policy, &built_in, sizeof built_in), 0);
@@ -630,7 +630,7 @@ static void test_config__a_shared_budget_in_the_store_needs_only_its_percent(voi
     becalm_config_free(config);
 }
 
-/* As who knows shared budgets loads it. */
+/* Loads a policy as a driver with shared budgets does. */
 static void test_config__a_shared_budget_is_inherited_key_by_key_and_can_be_taken_out(void **state)
 {
     (void)state;

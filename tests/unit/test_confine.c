@@ -17,7 +17,8 @@
 
 static char folder[] = "/tmp/becalm-confine-XXXXXX";
 
-/* A process can't take it back, so each claim has one of its own; what it returns is its exit status. */
+/* A process can't get its permissions back, so each claim runs in its own process; the return value is its exit
+ * status. */
 static int in_child(int (*claim)(void), bool dumpable)
 {
     int status = 0;

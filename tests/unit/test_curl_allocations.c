@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call allocates, libcurl's part included: as much as curl_easy_perform() alone, once its handle has made a few.
- * The thread answers itself out of libcurl's callbacks, so nothing else runs meanwhile. */
+/* The allocations of a call, libcurl's part included: as many as those of curl_easy_perform() alone, once its handle
+ * has made a few calls. The thread itself answers from libcurl's callbacks, so no other code runs meanwhile. */
 #include <becalm/curl.h>
 
 #include "check.h"
@@ -72,7 +72,7 @@ BECALM_API void *realloc(void *memory, size_t size)
 }
 #endif
 
-/* ---- who answers ---- */
+/* ---- the server ---- */
 
 struct peer {
     int listener;
@@ -119,7 +119,7 @@ struct counts {
     uint64_t all;
 };
 
-/* What one call of this handle allocates, when it has made some. `client` may be NULL: by libcurl alone. */
+/* The allocations of one call of this handle, after some calls. `client` may be NULL: by libcurl alone. */
 static struct counts counts_of(struct becalm_client *client, bool recorded)
 {
     struct peer peer;

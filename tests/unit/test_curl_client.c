@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody listens there: an attempt ends at once. */
+/* No process listens there: an attempt ends at once. */
 #define NOBODY "http://127.0.0.1:1/"
 
 static struct becalm_client *parse(const char *text)
@@ -32,7 +32,7 @@ static void test_client__a_file_that_is_wrong_or_absent_says_so(void **state)
     becalm_client_free(NULL);
 }
 
-/* A program that goes on with what it got is told by its first call, and by all others, and does not crash. */
+/* A program that goes on with a NULL client gets an error from every call, and does not crash. */
 static void test_client__where_there_is_none_libcurl_does_its_part(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void test_client__a_plain_handle_that_comes_back_has_lost_nothing(void **
     struct curl_slist *address = curl_slist_append(NULL, "a.test:1:127.0.0.1");
     struct becalm_record record;
     CURL *easy[2 * HANDLES_PLAIN_KEPT];
-    client->handles.plain_max = HANDLES_PLAIN_MOST; /* whatever this machine's limit is */
+    client->handles.plain_max = HANDLES_PLAIN_MOST; /* with any limit of this machine */
     for (size_t i = 0; i < sizeof easy / sizeof easy[0]; i++) {
         easy[i] = curl_easy_init();
         (void)curl_easy_setopt(easy[i], CURLOPT_URL, "http://a.test:1/");

@@ -176,7 +176,7 @@ static void test_handle__the_method_is_what_the_latest_option_says(void **state)
     handles_free(&handles);
 }
 
-/* What libcurl itself does after these options, in this order: tests/curl asks it. */
+/* The behaviour of libcurl itself after these options, in this order: tests/curl checks it. */
 static void test_handle__options_that_unset_a_method_leave_the_others_alone(void **state)
 {
     (void)state;

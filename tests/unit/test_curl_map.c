@@ -53,7 +53,7 @@ static void test_map__grows_and_stays_at_most_half_full(void **state)
     assert_null(map_find(&map, &key[0]));
 }
 
-/* Whoever stood behind one that is removed is found all the same, wherever its run of places began. */
+/* An entry behind a removed one is still found, wherever its run of places began. */
 static void test_map__finds_who_has_moved(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_map__finds_who_has_moved(void **state)
         uint32_t removed = i * 7919 % MANY; /* a prime: each once */
         map_remove(&map, &key[removed]);
         assert_null(map_find(&map, &key[removed]));
-        for (uint32_t j = i + 1; j < i + 20 && j < MANY; j++) { /* a few of those who are left */
+        for (uint32_t j = i + 1; j < i + 20 && j < MANY; j++) { /* a few of the remaining entries */
             uint32_t left = j * 7919 % MANY;
             assert_ptr_equal(map_find(&map, &key[left]), &value[left]);
         }

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A client, a multi, and somebody who takes connections and says nothing. What hosts say is in tests/curl. */
+/* A client, a multi, and a server that accepts connections and sends nothing. tests/curl has answers of hosts. */
 struct world {
     int listener;
     char url[64];
@@ -176,7 +176,7 @@ static void test_multi__a_call_is_cancelled_from_another_thread(void **state)
     check_eq_u64(message->data.result, CURLE_ABORTED_BY_CALLBACK);
     check_eq_u64(becalm_curl_multi_record(world->multi, goes)->reason, BECALM_WHY_CANCELLED);
     assert_null(becalm_curl_multi_info_read(world->multi, &left));
-    check_true(becalm_curl_cancel(stays, world->client)); /* and removed before anybody looks */
+    check_true(becalm_curl_cancel(stays, world->client)); /* and removed before its message is read */
     assert_int_equal(becalm_curl_multi_remove_handle(world->multi, stays), CURLM_OK);
     assert_int_equal(becalm_curl_multi_remove_handle(world->multi, goes), CURLM_OK);
     check_true(!becalm_curl_cancel(goes, world->client));
@@ -228,8 +228,8 @@ static int on_timer(CURLM *curl, long ms, void *data)
     return 0;
 }
 
-/* Whoever is refused at once ends in becalm_curl_multi_add_handle(): the program is woken for that. Whoever reads its
- * messages when all is over, as examples of libcurl do, is not woken again and again until then. */
+/* A call that is refused at once ends in becalm_curl_multi_add_handle(): the program is woken for that. A program that
+ * reads its messages when all calls are over, as examples of libcurl do, is not woken again and again until then. */
 static void test_multi__a_message_wakes_the_program_once(void **state)
 {
     struct world *world = *state;

@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-/* How a result is judged of a handle that has sent nothing and got nothing. What has been sent is in tests/curl. */
+/* The outcome of a handle that has sent and received no bytes. tests/curl has the other cases. */
 static enum becalm_outcome_kind unsent(CURLcode code)
 {
     struct becalm_retry_on retry_on;

@@ -65,7 +65,7 @@ static void test_directory__links_strangers_and_what_is_not_there_are_refused(vo
     check_eq_u64((uint64_t)symlink(path, link), 0);
     check_true(!directory_open(&directory, link, why, sizeof why));
     check_eq_u64((uint64_t)unlink(link), 0);
-    if (geteuid() == 0) { /* only root can give it away; who gets it could do with it as they like */
+    if (geteuid() == 0) { /* only root can give it away; its new owner could change it at will */
         check_eq_u64((uint64_t)chown(path, 65534, 65534), 0);
         check_true(!directory_open(&directory, path, why, sizeof why));
         check_eq_u64((uint64_t)chmod(path, 02770), 0);

@@ -27,7 +27,7 @@ static void note(struct lab *lab, becalm_ns took)
     becalm_due_note(&lab->due, &at, LEAST, took);
 }
 
-/* So many answers that take so long, 20 of them a second. */
+/* `count` answers of this duration, 20 a second. */
 static void notes(struct lab *lab, becalm_ns took, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -152,14 +152,15 @@ static void test_due__overdue_answers_are_rare_where_eight_good_ones_come_for_ea
     assert_false(becalm_due_is_rare(&lab.due)); /* nothing was answered yet */
     notes(&lab, 8 * BECALM_S, 7);
     assert_false(becalm_due_is_rare(&lab.due));
-    notes(&lab, 8 * BECALM_S, 7); /* that one has cost what there was */
+    notes(&lab, 8 * BECALM_S, 7); /* that one has used the whole allowance */
     assert_false(becalm_due_is_rare(&lab.due));
     notes(&lab, 8 * BECALM_S, 8);
     assert_true(becalm_due_is_rare(&lab.due));
     assert_false(becalm_due_is_rare(&lab.due));
 }
 
-/* How many of so many answers that are overdue at once are rare, when as many were so some good ones before. */
+/* The number of overdue answers that count as rare, of `count` at once, when as many were overdue some good answers
+ * before. */
 static int rare_at_once(becalm_ns took, int count)
 {
     struct lab lab;

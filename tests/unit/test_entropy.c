@@ -8,7 +8,7 @@
 static void test_entropy__draws_differ_in_every_byte(void **state)
 {
     (void)state;
-    /* Of 16 draws some byte would be the same in all only if nobody wrote it: once in 2^113. */
+    /* Of 16 draws some byte would be the same in all only if it was not written: once in 2^113. */
     unsigned char bytes[16][8];
     memset(bytes, 0, sizeof bytes);
     for (int i = 0; i < 16; i++) {

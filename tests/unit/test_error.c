@@ -52,7 +52,7 @@ static void test_error__a_number_that_is_no_code_is_unknown(void **state)
     check_eq_str(becalm_error_sentence(INT32_MIN), "unknown error");
 }
 
-/* Runs an assertion in a child; returns how the child ended, and what it wrote to stderr. */
+/* Runs an assertion in a child; returns the child's exit status and its stderr. */
 static int assert_in_child(int number, char *said, size_t said_max)
 {
     int pipes[2];

@@ -166,7 +166,8 @@ static void test_explain_header__the_same_as_json(void **state)
     buffer_free(&b);
 }
 
-/* Every end of a call has a sentence on what would have to change, with numbers and without; a success has none. */
+/* Every end of a call has a sentence on the change that would have decided otherwise, with numbers and without; a
+ * success has none. */
 static void test_explain_header__every_refusal_says_what_would_have_to_change(void **state)
 {
     (void)state;

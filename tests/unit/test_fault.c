@@ -41,8 +41,8 @@ static void test_fault__an_order_names_a_service_an_end_and_one_thing(void **sta
     check_refused("[]", "");
     check_refused("{service: a, for: 1s}", "does one thing");
     check_refused("{service: a, for: 1s, errors: 10%, dead: true}", "does one thing");
-    check_refused("{for: 1s, errors: 10%}", "which service does it hit");
-    check_refused("{service: a, errors: 10%}", "how long does it last");
+    check_refused("{for: 1s, errors: 10%}", "the fault needs a service");
+    check_refused("{service: a, errors: 10%}", "the fault needs an end");
     check_refused("{service: a, errors: 10%, for: 2h}", "for");
     check_refused("{service: a, errors: 10%, for: 0s}", "for");
     check_refused("{service: a, errors: 10%, for: 1s, wat: 1}", "wat");
@@ -59,7 +59,7 @@ static void test_fault__what_is_no_fault_or_of_no_gateway_is_refused(void **stat
     check_refused("{service: a, for: 1s, killStore: empty}", "simulator");
     check_refused("{service: a, for: 1s, hangStore: true}", "simulator");
     check_refused("{service: a, for: 1s, emptyStore: true}", "simulator");
-    check_refused("{service: a, for: 1s, errors: 10%, share: 10%}", "says its share itself");
+    check_refused("{service: a, for: 1s, errors: 10%, share: 10%}", "has its own share");
     check_refused("{service: a, for: 1s, latency: 1s, status: 503}", "status belongs");
     check_refused("{service: a, for: 1s, dead: true, status: 200}", "status");
     check_refused("{service: a, for: 1s, dead: true, silent: true}", "silent belongs");
@@ -100,7 +100,7 @@ static void test_fault__each_word_of_a_scenario_means_something_here(void **stat
     check_act("{service: a, for: 1s, reset: 25%}", FAULT_ACT_RESET, 250000);
 }
 
-/* ---- who is hit ---- */
+/* ---- calls that are hit ---- */
 
 #define START (100 * BECALM_S)
 
@@ -305,7 +305,7 @@ static void test_fault__is_over_when_it_has_hit_as_many_as_it_may(void **state)
     check_true(draw(&book, call_at(START)));
     check_true(draw(&book, call_at(START)));
     check_true(!draw(&book, call_at(START)));
-    check_true(fault_book_has(&book, 1, START)); /* who is held by it stays so */
+    check_true(fault_book_has(&book, 1, START)); /* calls that it holds stay held */
     check_true(!fault_book_has(&book, 1, START + 60 * BECALM_S));
     check_eq_u64(fault_book_end(&book, NULL, START, note_end, NULL), 1);
     check_eq_u64(told_why, FAULT_SPENT);
@@ -331,7 +331,7 @@ static void test_fault__of_two_that_hit_the_one_that_fails_acts(void **state)
     check_true(strcmp(hit.name, "errors-2") == 0);
     struct fault_entry entry[FAULTS_IN_FORCE];
     check_eq_u64(fault_book_read(&book, entry), 2);
-    check_eq_u64(entry[0].hits, 1); /* who does not act has not hit */
+    check_eq_u64(entry[0].hits, 1); /* only the fault that acts counts a hit */
     fault_book_free(&book);
 }
 
@@ -352,7 +352,7 @@ static void test_fault__names_are_of_one_each_and_there_is_room_for_sixteen(void
         order(&book, "{service: a, for: 60s, dead: true}");
     }
     struct fault *more = read_order("{service: a, for: 60s, dead: true}");
-    check_true(strstr(fault_book_add(&book, more, START), "As many") != NULL);
+    check_true(strstr(fault_book_add(&book, more, START), "The most faults") != NULL);
     fault_free(more);
     check_eq_u64(fault_book_end(&book, "dead-2", START, note_end, NULL), 1);
     check_eq_u64(fault_book_end(&book, "dead-2", START, note_end, NULL), 0);

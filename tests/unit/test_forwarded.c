@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a host is told of who asked, and ids of requests that came without one. */
+/* The header fields that tell hosts about the client, and ids of requests that came without one. */
 #include "h1_lab.h"
 #include "origin/forwarded.h"
 #include "origin/request_id.h"
@@ -26,7 +26,7 @@ static struct origin_ip ip_of(const char *text)
     return ip;
 }
 
-static struct forwarded_kept kept; /* by all tests: what one has left there is nothing to the next */
+static struct forwarded_kept kept; /* shared by all tests, and cleared by each */
 
 /* One request, as it goes to a host. */
 struct asked {
@@ -72,7 +72,7 @@ static void check_kept(const struct asked *asked)
     }
 }
 
-/* What goes to a host behind its first two lines, with `said` in the client's head. */
+/* The head for a host behind its first two lines, with `said` in the client's head. */
 static const char *told(const char *ip, bool tls, bool trusted, enum becalm_forwarded which, const char *said)
 {
     struct asked asked = {{.ip = ip_of(ip), .tls = tls, .trusted = trusted}, which, "shop.test:80", said};

@@ -20,7 +20,7 @@ struct scene {
     struct becalm_limit_policy limit_policy;
     struct becalm_queue queue;
     struct becalm_moment at;
-    struct becalm_slot busy; /* what the tests occupy the one slot with */
+    struct becalm_slot busy; /* the call that occupies the only slot */
     struct becalm_ticket ticket[MANY];
 };
 
@@ -28,7 +28,7 @@ static void scene_init(struct scene *scene)
 {
     memset(scene, 0, sizeof *scene);
     becalm_gate_defaults(&scene->policy);
-    scene->policy.max_interval = scene->policy.interval; /* 100 ms, whatever the timeouts are */
+    scene->policy.max_interval = scene->policy.interval; /* 100 ms, with any timeouts */
     becalm_gate_init(&scene->gate);
     scene->limit_policy = (struct becalm_limit_policy){BECALM_LIMIT_FIXED, 1, 1, 0};
     becalm_limit_init(&scene->limit, &scene->limit_policy);
@@ -68,13 +68,13 @@ static struct becalm_ticket *scene_next(struct scene *scene)
     return becalm_queue_next(&scene->queue, &scene->policy, &scene->limit_policy, &scene->at);
 }
 
-/* Whoever waits in the first line. */
+/* The ticket that waits first in the first line. */
 static struct becalm_ticket *first_of(const struct becalm_queue *queue)
 {
     return queue->busy == 0 ? NULL : queue->line[__builtin_ctzll(queue->busy)].first;
 }
 
-/* The next ticket is this one, with this verdict; what it holds is given back. */
+/* The next ticket is this one, with this verdict; its slot is given back. */
 static void check_next(struct scene *scene, unsigned number, enum becalm_reason verdict)
 {
     struct becalm_ticket *ticket = scene_next(scene);
@@ -232,7 +232,8 @@ static void test_gate__refuses_what_waited_beyond_max_wait(void **state)
     check_next(&scene, 1, BECALM_WHY_OK);
 }
 
-/* Who has a timeout of 5 s has more patience than the default of max_wait; for ever is no reason to wait for longer. */
+/* A call with a timeout of 5 s may wait longer than the default of max_wait; an infinite timeout is no reason to wait
+ * for longer. */
 static void test_gate__the_default_of_max_wait_gives_way_to_half_of_a_timeout(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void test_gate__a_burst_may_wait_twice_as_long_as_who_comes_to_a_queue_th
     for (unsigned i = 0; i < 4; i++) {
         becalm_queue_leave(&scene.ticket[i]);
     }
-    check_true(scene_enter(&scene, 4)); /* nobody waits: the next burst */
+    check_true(scene_enter(&scene, 4)); /* no call waits: the next burst */
     check_eq_u64(scene.ticket[4].leave_at, scene.at.now + 1250 * BECALM_MS);
     becalm_gate_for_caller(&scene.policy); /* a single caller's line has rules of its own */
     scene.at.now += 2 * BECALM_S;
@@ -459,7 +460,7 @@ static void test_gate__a_callers_line_waits_until_its_deadline_while_the_limit_i
     becalm_gate_for_caller(&scene.policy);
     scene.policy.max_queue = 10;
     scene_occupy(&scene);
-    scene_enter_all(&scene, MANY); /* twenty times what may wait otherwise */
+    scene_enter_all(&scene, MANY); /* twenty times the usual number of waiting calls */
     for (becalm_ns end = scene.at.now + 15 * BECALM_S; scene.at.now < end;) {
         scene.at.now = becalm_ticket_leave_at(&scene.ticket[0]);
         check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
@@ -484,7 +485,7 @@ static void test_gate__a_cut_ends_the_patience_of_a_callers_line(void **state)
     check_true(becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
     scene_cut(&scene);
     check_true(!becalm_ticket_stays(&scene.ticket[0], &scene.policy, scene.at.now));
-    for (unsigned i = 0; i < 20; i++) { /* who waited too long is not sent, all the less in a herd */
+    for (unsigned i = 0; i < 20; i++) { /* a call that waited too long is not sent, all the less in a herd */
         check_next(&scene, i, BECALM_WHY_LIMIT);
     }
     check_true(scene_next(&scene) == NULL);
@@ -499,7 +500,7 @@ static void test_gate__a_cut_ends_the_patience_of_a_callers_line(void **state)
     }
 }
 
-/* Who wrote no timeout waits for an answer until the deadline, and may wait in line for a quarter of that. */
+/* A call without a timeout waits for an answer until the deadline, and may wait in the gate for a quarter of that. */
 static void test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_for_longer(void **state)
 {
     (void)state;
@@ -508,7 +509,7 @@ static void test_gate__where_no_timeout_is_written_a_few_calls_of_a_caller_wait_
     for (unsigned i = 0; i < 17; i++) {
         scene.ticket[i].unhurried = true;
     }
-    scene_enter_all(&scene, 17); /* of whom each has 16 s left */
+    scene_enter_all(&scene, 17); /* each call has 16 s left */
     for (unsigned i = 0; i < 17; i++) {
         check_eq_u64(becalm_ticket_leave_at(&scene.ticket[i]), scene.at.now + (i < 16 ? 4 : 1) * BECALM_S);
     }
@@ -616,7 +617,7 @@ static void test_gate__codel_judges_a_call_by_its_own_interval(void **state)
         scene_init(&scene);
         becalm_gate_defaults(&scene.policy);
         scene_occupy(&scene);
-        for (unsigned i = 0; i < 101; i++) { /* one call of the one client, and 100 of the other */
+        for (unsigned i = 0; i < 101; i++) { /* one call of the first client, and 100 of the second */
             bool unhurried = (flood == UNHURRIED) == (i > 0);
             enter_unhurried(&scene, i, unhurried ? UNHURRIED : HURRIED);
             scene.at.now += i == 0 ? BECALM_MS : 0; /* its turn comes first */
@@ -633,7 +634,7 @@ static void test_gate__codel_judges_a_call_by_its_own_interval(void **state)
     }
 }
 
-/* Only there: not beyond times that somebody has set, and not for ever. */
+/* Only there: not beyond times that the policy sets, and not for ever. */
 static void test_gate__nobody_else_waits_for_longer(void **state)
 {
     (void)state;
@@ -900,8 +901,8 @@ static void test_gate__clients_of_one_call_each_are_served_as_they_came(void **s
     }
 }
 
-/* As many clients as there are lines never meet, whatever their numbers; more of them share lines and are all served.
- */
+/* As many clients as there are lines never share a line, with any client numbers. Of more clients some share lines,
+ * and all are served. */
 static void test_gate__clients_share_a_line_only_if_there_are_more_of_them_than_lines(void **state)
 {
     (void)state;
@@ -927,7 +928,7 @@ static void test_gate__clients_share_a_line_only_if_there_are_more_of_them_than_
     }
 }
 
-/* Whoever shares a line does not do so for ever. */
+/* A client does not share a line for ever. */
 static void test_gate__whom_a_client_shares_a_line_with_changes(void **state)
 {
     (void)state;
@@ -936,7 +937,7 @@ static void test_gate__whom_a_client_shares_a_line_with_changes(void **state)
     for (unsigned epoch = 0; epoch < 200; epoch++) {
         scene_init(&scene);
         scene.at.now += epoch * (UINT64_C(1) << 34);
-        for (unsigned i = 0; i < BECALM_FLOWS; i++) { /* who is only there to take all lines */
+        for (unsigned i = 0; i < BECALM_FLOWS; i++) { /* clients that only take all lines */
             check_true(flow_enter(&scene, i, 1000 + i));
         }
         check_true(flow_enter(&scene, 100, 1) && flow_enter(&scene, 101, 2));
@@ -977,7 +978,7 @@ static void test_gate__in_a_full_queue_the_longest_line_makes_room(void **state)
     scene_init(&scene);
     scene.policy.min_queue = 2;
     scene.policy.max_queue = 10;
-    flow_enter_all(&scene, 0, 10, 7); /* nobody else was there */
+    flow_enter_all(&scene, 0, 10, 7); /* there was no other client */
     check_true(!flow_enter(&scene, 10, 7));
     scene_occupy(&scene);
     check_true(flow_enter(&scene, 20, 8));
@@ -994,7 +995,7 @@ static void test_gate__in_a_full_queue_the_longest_line_makes_room(void **state)
     check_next(&scene, 20, BECALM_WHY_OK);
     check_next(&scene, 1, BECALM_WHY_OK);
     check_next(&scene, 21, BECALM_WHY_OK);
-    scene.policy.max_queue = 0; /* nothing waits, whoever it is */
+    scene.policy.max_queue = 0; /* no call of any client waits */
     check_true(!flow_enter(&scene, 30, 9));
 }
 
@@ -1029,7 +1030,8 @@ static void test_gate__codel_spares_who_has_fewer_in_line_than_others(void **sta
     check_true(next_of_another(&scene, 7) == &scene.ticket[51] && scene.ticket[51].verdict == BECALM_WHY_OK);
 }
 
-/* Whoever was just cut down to the others' size is still the cause: the others are spared for an interval. */
+/* A client whose queue was just cut to the size of the others' is still the cause: the others are spared for an
+ * interval. */
 static void test_gate__codel_remembers_whom_it_dropped_from(void **state)
 {
     (void)state;
@@ -1079,7 +1081,8 @@ static bool worker_enter(struct workers *w, unsigned worker, unsigned number, ui
     return becalm_queue_enter(&w->queue[worker], &w->scene.policy, w->scene.at.now, ticket);
 }
 
-/* A slot came free at this worker. Returns who gets it, as a host would have it: whoever it is left to is called. */
+/* A slot came free at this worker. Returns the ticket that gets it, as a driver does it: the worker of that ticket is
+ * called. */
 static struct becalm_ticket *worker_serve(struct workers *w, unsigned worker)
 {
     w->scene.at.random = becalm_rand_next(&w->rand);
@@ -1178,7 +1181,7 @@ static void test_gate__a_worker_that_stands_still_does_not_hold_up_the_others(vo
     }
     check_true(worker_enter(&w, 1, 100, 8));
     unsigned served = 0;
-    for (unsigned ms = 0; ms < 40; ms++) { /* nobody looks at the second queue */
+    for (unsigned ms = 0; ms < 40; ms++) { /* no worker looks at the second queue */
         w.scene.at.now += BECALM_MS;
         struct becalm_ticket *ticket =
             becalm_queue_next(&w.queue[0], &w.scene.policy, &w.scene.limit_policy, &w.scene.at);
@@ -1201,7 +1204,7 @@ static void test_gate__with_room_for_all_nobody_is_left_a_slot(void **state)
     for (unsigned i = 0; i < 8; i++) {
         check_true(worker_enter(&w, i / 4, i, 7 + i / 4));
     }
-    for (unsigned i = 0; i < 4; i++) { /* the other's four calls have slots, too */
+    for (unsigned i = 0; i < 4; i++) { /* the four calls of the other worker have slots, too */
         check_true(becalm_queue_next(&w.queue[0], &w.scene.policy, &w.scene.limit_policy, &w.scene.at) != NULL);
     }
     check_true(becalm_queue_others(&w.queue[0]) == 2);
@@ -1295,7 +1298,7 @@ struct worker {
     uint64_t rand;
 };
 
-/* An attempt and its end, after which whoever waits is woken, as a host has to do. */
+/* An attempt and its end, after which waiting calls are woken, as a driver has to do. */
 static void worker_work(struct worker *worker, struct becalm_slot *slot)
 {
     struct crowd *crowd = worker->crowd;
@@ -1407,7 +1410,7 @@ static void test_gate__eight_workers_take_turns_and_nobody_is_forgotten(void **s
 }
 
 /* A gateway in front of a service: ten workers of 10 ms on average behind a FIFO, 850 calls a second with a timeout of
- * 1 s, stepped by the millisecond. The service works on what was given up too, which is what keeps it from recovering.
+ * 1 s, stepped by the millisecond. The service also works on abandoned requests, which keeps it from recovering.
  */
 enum { SIM_CALLS = 60000, SIM_WORKERS = 10, SIM_TIMEOUT = 1000 };
 

@@ -146,8 +146,8 @@ static void test_graph__the_hop_into_a_root_counts_if_our_gateway_makes_it(void 
     struct lab sidecar = lab_of("role: sidecar\nservices: {a: {calls: [b]}, b: {}}\n");
     check_eq_u64(node_of(&gateway, "b")->unbudgeted, 9000000);
     check_eq_u64(node_of(&quiet, "b")->unbudgeted, 3000000);
-    check_eq_u64(node_of(&quiet, "alone")->unbudgeted, 3000000); /* somebody must call it by these rules */
-    check_eq_u64(node_of(&quiet, "a")->time.most, 5 * BECALM_S); /* it has the root's timeout all the same */
+    check_eq_u64(node_of(&quiet, "alone")->unbudgeted, 3000000); /* a caller must use these rules */
+    check_eq_u64(node_of(&quiet, "a")->time.most, 5 * BECALM_S); /* it still has the root's timeout */
     struct lab learned = lab_of("gatewayRetries: false\nservices: {a: {calls: [b]}, b: {}}\n");
     check_eq_u64(node_of(&learned, "a")->time.most, 60 * BECALM_S); /* one attempt, as long as its call */
     lab_end(&learned);

@@ -249,7 +249,7 @@ static void test_h1_chunks__blanks_behind_the_size_of_an_answers_are_taken(void 
     check_eq_u64(d.last, H1_PIECE_BAD);
 }
 
-/* `before`, then so many letters, then `after`. */
+/* `before`, then `letters` letters, then `after`. */
 static enum h1_piece_kind decode_padded(const char *before, size_t letters, const char *after)
 {
     static struct decoded d;

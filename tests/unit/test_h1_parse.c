@@ -3,7 +3,7 @@
 
 #include "h1/h1_internal.h"
 
-/* ---- what is taken ---- */
+/* ---- accepted heads ---- */
 
 static void test_h1_request__a_plain_request_in_its_parts(void **state)
 {
@@ -77,7 +77,7 @@ static void test_h1_request__odd_but_clear_ones_are_taken(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- refused heads ---- */
 
 #define HOST "Host: a\r\n"
 
@@ -267,7 +267,7 @@ static void test_h1_request__malformed_fields_are_refused(void **state)
 
 #define PLACES 20 /* more than the parser looks at in one step, at every distance from one */
 
-/* Puts each byte at each place of twenty, the last one last, and compares what is taken with what may be. */
+/* Puts each byte at each of twenty places, and compares the accepted bytes with the allowed ones. */
 static void check_each_byte(const char *before, const char *behind, bool (*may)(unsigned char))
 {
     size_t front = strlen(before);
@@ -401,7 +401,7 @@ static void test_h1_request__ambiguous_framing_is_refused(void **state)
     check_all_refused(rows, COUNT(rows));
 }
 
-/* The rules alone, whatever the fields are. */
+/* The rules alone, with any fields. */
 static void test_h1_settle__refuses_two_framings_by_itself(void **state)
 {
     static const char length[] = "Content-Length: 1";
@@ -507,7 +507,7 @@ static void test_h1_request__a_length_that_is_no_head_is_refused(void **state)
     }
 }
 
-/* ---- what fields mean ---- */
+/* ---- the meaning of fields ---- */
 
 static void test_h1_name__every_name_is_found_in_any_case(void **state)
 {
@@ -931,8 +931,8 @@ static void test_h1_trailers__drop_what_must_not_come_behind_a_body(void **state
     check_eq_u64(head.field_count, 0);
 }
 
-/* Bytes are read many at a time, and the last ones together with those before them. Whatever the lengths are, and
- * wherever a byte is that is seldom there, it makes no difference. */
+/* Bytes are read many at a time, and the last ones together with those before them. The result does not depend on the
+ * lengths, nor on the place of a rare byte. */
 static void test_h1_trailers__names_and_values_of_any_length_at_any_place(void **state)
 {
     (void)state;

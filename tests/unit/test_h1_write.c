@@ -162,7 +162,7 @@ static void test_h1_put_fields__leaves_host_out_wherever_it_is(void **state)
     lab_drop(&lab);
 }
 
-/* The status line is ours, whatever the host's looks like. */
+/* The gateway writes its own status line, whatever the host's looks like. */
 static void test_h1_put_answer__has_our_status_line_and_the_fields_that_pass(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of RFC 9113 by hand: each of them in each state of a stream, every rule of their form, and what SETTINGS
- * and windows do. What this side says to it is told as h2_lab.h writes it: "" is nothing, so the frame is taken or
- * passed over. */
+/* The frames of RFC 9113 by hand: each of them in each state of a stream, every rule of their form, and the effect of
+ * SETTINGS and windows. The answer of this side is written as in h2_lab.h: "" is no answer, so the frame is accepted or
+ * ignored. */
 #include "h2_lab.h"
 
 #include "h2/h2_session_internal.h"
@@ -112,7 +112,7 @@ static void test_h2_frames__each_in_each_state(void **state)
     }
 }
 
-/* Whatever is passed over has been unpacked: the heads behind it are still understood. */
+/* Ignored heads are unpacked, too: the heads behind them are still understood. */
 static void test_h2_frames__a_head_that_nobody_hears_of_keeps_the_tables_right(void **state)
 {
     struct lab *lab = server_in(RESET_HERE);
@@ -338,7 +338,7 @@ static void test_h2_frames__of_a_host(void **state)
     }
 }
 
-/* An answer that has no body has none, whatever its length says; others have what they say. */
+/* An answer without a body has none, whatever its length says; other answers have the length that they say. */
 static void test_h2_frames__answers_are_as_long_as_they_say(void **state)
 {
     static const struct {
@@ -413,8 +413,8 @@ static void test_h2_frames__what_was_never_sent_leaves_no_trace(void **state)
     lab_free(server);
 }
 
-/* Which fields a host is told never to remember, and which enter the table of a connection: neither secrets, nor what
- * is new in each message, however they are written. */
+/* Which fields a host is told never to remember, and which enter the table of a connection: neither secrets, nor values
+ * that are new in each message, however they are written. */
 static void test_h2_frames__secrets_enter_no_table(void **state)
 {
     static const char request[] =
@@ -495,7 +495,7 @@ static void test_h2_frames__a_table_is_resized_when_that_is_acknowledged(void **
     lab_free(lab);
 }
 
-/* A stream whose head waits is idle to the host: who says anything on it does not speak of what was asked. */
+/* A stream whose head waits is idle for the host: a frame of the host on it can't be an answer. */
 static void test_h2_frames__nothing_comes_for_what_was_never_sent(void **state)
 {
     static const enum frame frames[] = {DATA, HEADERS, RESET, WINDOW};
@@ -655,7 +655,7 @@ static void test_h2_frames__the_connections_window_holds_bodies_back_and_nothing
     h2_end(lab->stream[0], NULL);
     lab_flush(lab, NULL);
     check_eq_str(lab->down, "HEADERS:3 HEADERS:5 DATA:5=0. DATA:1=0. ");
-    check_eq_u64(lab->writes, 1); /* who has no window keeps nobody waiting */
+    check_eq_u64(lab->writes, 1); /* a stream without a window keeps no other stream waiting */
     lab_forget(lab);
     lab_window(lab, 0, 7);
     check_true(lab_feed(lab));
@@ -707,7 +707,7 @@ static void test_h2_frames__a_body_is_passed_on_without_a_copy(void **state)
     check_true(lab_feed(lab));
     check_eq_u64(pass(lab, 1, (struct becalm_text){body, 20000}, true), 20000);
     check_eq_str(lab->down, "DATA:1=16384 DATA:1=3616. ");
-    check_eq_str(lab->up, ""); /* nobody is told before the session is asked for bytes */
+    check_eq_str(lab->up, ""); /* no owner gets an event before the session is asked for bytes */
     lab_flush(lab, NULL);
     check_eq_str(lab->down, "DATA:1=16384 DATA:1=3616. ");
     check_eq_str(lab->up, "closed 1 0; ");
@@ -732,7 +732,7 @@ static void test_h2_frames__nothing_is_passed_on_before_what_waits(void **state)
     lab_flush(lab, NULL);
     check_eq_u64(pass(lab, 1, text, false), sizeof body);
     h2_terminate(lab->session, H2_NO_ERROR);
-    check_eq_u64(pass(lab, 1, text, false), 0); /* and behind a GOAWAY nobody reads it */
+    check_eq_u64(pass(lab, 1, text, false), 0); /* and after a GOAWAY the frame is not read */
     lab_free(lab);
 }
 
@@ -757,7 +757,7 @@ static void test_h2_frames__what_is_passed_on_was_sent(void **state)
 }
 
 /* A client that has as many streams as it may have opens the next as soon as it has read the end of an answer, also of
- * one that went out beside what was passed on. */
+ * an answer that was sent beside passed-on bytes. */
 static void test_h2_frames__whoever_has_an_answer_may_ask_again_at_once(void **state)
 {
     struct lab *lab = lab_server();
@@ -770,7 +770,7 @@ static void test_h2_frames__whoever_has_an_answer_may_ask_again_at_once(void **s
     lab_say(lab, 1, 204, true);
     lab_say(lab, 3, 200, false);
     check_eq_u64(pass(lab, 3, (struct becalm_text){body, sizeof body}, true), sizeof body);
-    lab_say(lab, 5, 204, true); /* which nobody has read */
+    lab_say(lab, 5, 204, true); /* which the peer has not read */
     lab_forget(lab);
     lab_head(lab, 21, LAB_END, LAB_GET);
     lab_head(lab, 23, LAB_END, LAB_GET);
@@ -783,7 +783,7 @@ static void test_h2_frames__whoever_has_an_answer_may_ask_again_at_once(void **s
     lab_free(lab);
 }
 
-/* What comes for a stream that is over counts against the connection's window, which opens again. */
+/* Bytes for a stream that is over count against the connection's window, which opens again. */
 static void test_h2_frames__what_is_thrown_away_opens_the_connections_window(void **state)
 {
     struct lab *lab = server_in(RESET_HERE);
@@ -801,7 +801,7 @@ static void test_h2_frames__what_is_thrown_away_opens_the_connections_window(voi
     lab_free(lab);
 }
 
-/* Before the peer knows our SETTINGS it has the window that everybody has; then ours, also for streams that are open.
+/* Before the peer knows our SETTINGS it has the default window; then ours, also for streams that are open.
  */
 static void test_h2_frames__our_windows_count_from_their_acknowledgement_on(void **state)
 {
@@ -857,7 +857,7 @@ static void test_h2_frames__the_first_stream_may_have_the_highest_number(void **
     lab_free(lab);
 }
 
-/* A peer that reads, but never all, must not make us keep what it has read. */
+/* A peer that reads, but never all, must not make us keep the bytes that it has read. */
 static void test_h2_frames__what_was_read_is_not_kept(void **state)
 {
     struct lab *lab = server_in(HEARD);
@@ -888,7 +888,7 @@ static void test_h2_frames__what_was_read_is_not_kept(void **state)
     lab_free(lab);
 }
 
-/* What is known of streams that are over is known when others have been opened. */
+/* Streams that are over are still known when others have been opened. */
 static void test_h2_frames__streams_that_are_over_are_remembered(void **state)
 {
     static const struct {
@@ -923,7 +923,8 @@ static void test_h2_frames__a_first_window_that_is_too_large_needs_no_stream(voi
     lab_free(lab);
 }
 
-/* Two streams that were full have room again by one write: both are told, and what a third has is thrown away with it.
+/* Two streams that were full have room again by one write: both owners are told, and the bytes of a third stream are
+ * dropped with it.
  */
 static void test_h2_frames__all_that_have_room_again_are_told(void **state)
 {
@@ -991,7 +992,7 @@ static void test_h2_frames__a_long_head_goes_in_several_frames(void **state)
     check_true(h2_request(client->session, &draft, true, &lab_streams[100]) != NULL);
     lab_flush(client, server);
     check_eq_str(client->down, "HEADERS:1. CONTINUATION ");
-    check_eq_str(server->up, "unfit 1 431 end; end 1; "); /* more than a head may have; but all of it was read */
+    check_eq_str(server->up, "unfit 1 431 end; end 1; "); /* more than a head may have, but the whole head was read */
     lab_free(client);
     lab_free(server);
 }

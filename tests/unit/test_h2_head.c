@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What is taken as a head by HTTP/2, and what it becomes: docs/http2.md has a row for each of these. */
+/* Heads of HTTP/2 that are accepted, and their form for hosts: docs/http2.md has a row for each. */
 #include "h2_lab.h"
 
 #define START ":scheme=http|:authority=a.example|:path=/a|"
 
-/* What the session makes of one request: its notes up, and its frames down. */
+/* The session's reaction to one request: its events up, and its frames down. */
 static struct lab *request(const char *fields)
 {
     struct lab *lab = lab_server();
@@ -48,7 +48,7 @@ static void test_h2_head__becomes_a_head_of_http_1(void **state)
     }
 }
 
-/* Malformed for HTTP/2: the stream is reset, and nobody hears of it. */
+/* Malformed for HTTP/2: the stream is reset, and the owner gets no event. */
 static void test_h2_head__malformed_is_reset(void **state)
 {
     static const char *const rows[] = {
@@ -57,10 +57,10 @@ static void test_h2_head__malformed_is_reset(void **state)
         LAB_GET "Upper=x|",                   /* names are in lower case */
         LAB_GET "a b=x|",                     /* and tokens */
         LAB_GET "connection=close|",          /* for one connection */
-        LAB_GET "transfer-encoding=chunked|", /* likewise */
-        LAB_GET "keep-alive=1|",              /* likewise */
-        LAB_GET "proxy-connection=close|",    /* likewise */
-        LAB_GET "upgrade=websocket|",         /* likewise */
+        LAB_GET "transfer-encoding=chunked|", /* the same */
+        LAB_GET "keep-alive=1|",              /* the same */
+        LAB_GET "proxy-connection=close|",    /* the same */
+        LAB_GET "upgrade=websocket|",         /* the same */
         LAB_GET "te=gzip|",                   /* only trailers */
         LAB_GET "x=a\nb|",                    /* line feed */
         LAB_GET "x=a\rb|",                    /* carriage return */
@@ -200,7 +200,7 @@ static void test_h2_head__crumbs_move_only_so_much(void **state)
     }
 }
 
-/* A pseudo field for which there was no room is not looked at when Host comes, whatever stood in the room before. */
+/* A pseudo field for which there was no room is not read when Host comes, whatever the memory held before. */
 static void test_h2_head__what_had_no_room_is_not_looked_at(void **state)
 {
     struct lab *lab = lab_new(H2_SERVER);

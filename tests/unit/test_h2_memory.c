@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two sessions of HTTP/2 that talk with each other, while each of their allocations fails in turn. Either the session
- * that had no memory is over, or the streams that it had none for are, and their owners are told: nobody waits for
- * ever, nothing of a body is lost between two others, and nothing is left behind. */
+ * that had no memory is over, or the streams that it had none for are, and their owners are told: no stream waits for
+ * ever, no part of a body is lost between two others, and no memory is left behind. */
 #include "allocator.h"
 #include "check.h"
 
@@ -9,7 +9,7 @@
 
 static bool failed;
 #if BECALM_OWN_ALLOCATOR
-static bool counts; /* what is allocated now is the sessions' */
+static bool counts; /* allocations count for the sessions from here on */
 static uint32_t before_failure;
 static int64_t alive;
 
@@ -190,7 +190,7 @@ static void on_end(void *owner)
 {
     struct call *call = owner;
     uint32_t number = (uint32_t)(call - calls);
-    check_eq_u64(call->got, number == BODILESS ? 0 : BODY); /* what is told as whole is */
+    check_eq_u64(call->got, number == BODILESS ? 0 : BODY); /* a message that is reported as complete is complete */
     check_true(call->trailers == (number == WITH_TRAILERS));
     call->ended = true;
 }
@@ -235,7 +235,7 @@ static struct h2_scratch scratch = {.bytes = heads, .size = sizeof heads};
 static struct h2_session *client;
 static struct h2_session *server;
 
-/* What one has to say goes to the other. False: nothing, or one of them is over. */
+/* Passes the output of one session to the other. False: there is none, or one session is over. */
 static bool pass(struct h2_session *from, struct h2_session *to)
 {
     static char out[H2_WRITE_MIN];
@@ -293,7 +293,7 @@ static void converse(void)
     talk();
 }
 
-/* Who goes on has forgotten nobody. */
+/* A session that goes on has forgotten no stream. */
 static void check_calls(void)
 {
     bool over = h2_ended(client) != H2_END_NONE || h2_ended(server) != H2_END_NONE;

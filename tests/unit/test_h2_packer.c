@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads as HPACK packs them: the examples of RFC 7541, and whatever ours says nghttp2 understands. */
+/* Heads as HPACK packs them: the examples of RFC 7541, and nghttp2 understands all heads of our encoder. */
 #include "allocator.h"
 #include "check.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-static bool packs;              /* what is allocated now is ours */
+static bool packs;              /* allocations count for the encoder from here on */
 static uint32_t before_failure; /* which allocation of it fails; 0: none */
 static int64_t alive;           /* bytes */
 #if BECALM_OWN_ALLOCATOR
@@ -140,7 +140,7 @@ static void test_h2_packer__knows_all_that_everybody_knows(void **state)
     talk_end();
 }
 
-/* Each byte, among others that are short enough that all of it is shortened. */
+/* Each byte, among others with codes so short that the whole text gets shorter. */
 static void test_h2_packer__has_a_code_for_each_byte(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void test_h2_packer__answers_are_those_of_c_6(void **state)
     talk_end();
 }
 
-/* ---- what is remembered ---- */
+/* ---- the table ---- */
 
 static void test_h2_packer__secrets_are_told_as_such_and_never_remembered(void **state)
 {
@@ -275,7 +275,7 @@ static void test_h2_packer__secrets_are_told_as_such_and_never_remembered(void *
         talk.count = 0;
         add("authorization", "secret", H2_SECRET);
         add("x-token", "secret", H2_SECRET);
-        add("authorization", "", H2_SECRET); /* which stands in everybody's table */
+        add("authorization", "", H2_SECRET); /* which is in the static table */
         add("etag", "new each time", H2_SAID);
         say();
         check_eq_u64(talk.packer.bytes, 0);
@@ -306,8 +306,8 @@ static void test_h2_packer__finds_names_beside_other_values(void **state)
     talk_end();
 }
 
-/* A field that stands in the table is said in full where its sender has marked it; and so is one that is only said,
- * whose value nobody looks up. Of both the name is looked up. */
+/* A field in the table is written in full where its sender has marked it; so is one that is never entered, whose value
+ * is not looked up. The names of both are looked up. */
 static void test_h2_packer__what_is_not_remembered_is_no_number_although_it_stands_in_the_table(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void test_h2_packer__what_is_not_remembered_is_no_number_although_it_stan
     talk_end();
 }
 
-/* The id of a name stands for it; a name without one is found all the same, and the other way round. */
+/* A name is found by its id; a name without an id is found, too, whichever of the two was entered. */
 static void test_h2_packer__ids_of_names_change_nothing(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void test_h2_packer__fields_with_one_hash_are_not_mixed_up(void **state)
     talk_end();
 }
 
-/* Two names whose hashes are the same: neither is told by the number of the other. */
+/* Two names with the same hash: neither is written with the index of the other. */
 static void test_h2_packer__names_with_one_hash_are_not_mixed_up(void **state)
 {
     (void)state;
@@ -475,7 +475,7 @@ static void test_h2_packer__tells_the_peer_what_became_of_its_limits(void **stat
     talk_end();
 }
 
-/* Heads that the peer never sees: it does not know what they entered. */
+/* Heads that the peer never sees: its table lacks their entries. */
 static void test_h2_packer__forgets_what_the_peer_has_not_seen(void **state)
 {
     (void)state;
@@ -566,7 +566,7 @@ static void test_h2_packer__without_memory_fields_are_said_all_the_same(void **s
     }
 }
 
-/* ---- what it takes ---- */
+/* ---- memory ---- */
 
 /* The least entries, of which there can be the most. */
 static void test_h2_packer__holds_little_more_than_its_limit(void **state)
@@ -589,8 +589,8 @@ static void test_h2_packer__holds_little_more_than_its_limit(void **state)
     talk_end();
 }
 
-/* What an entry took goes back into the pool by the size that was asked for: another one of that size needs nothing
- * new. By another size a larger one could get it. */
+/* The memory of an entry goes back into the pool by its requested size: the next entry of that size needs no new
+ * memory. With another size, a larger entry could get it. */
 static void test_h2_packer__gives_its_memory_back_as_it_took_it(void **state)
 {
     static struct blocks blocks;
@@ -608,7 +608,7 @@ static void test_h2_packer__gives_its_memory_back_as_it_took_it(void **state)
         check_true(talk.packer.bytes > 0);
         h2_packer_forget(&talk.packer);
     }
-    check_eq_u64(before_failure, 1); /* nobody asked malloc() */
+    check_eq_u64(before_failure, 1); /* there was no malloc() */
     before_failure = 0;
     talk_end();
     blocks_empty(&blocks);

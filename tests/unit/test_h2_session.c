@@ -60,7 +60,7 @@ static void test_h2_session__streams_are_answered_in_any_order(void **state)
 
 static void test_h2_session__who_opens_more_streams_than_it_may_is_refused(void **state)
 {
-    struct lab *lab = lab_new(H2_SERVER); /* it has not acknowledged what it may do */
+    struct lab *lab = lab_new(H2_SERVER); /* the peer has not acknowledged our SETTINGS */
     (void)state;
     lab_bytes(lab, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
     lab_frame(lab, LAB_SETTINGS, 0, 0, NULL, 0);
@@ -458,7 +458,7 @@ static void test_h2_session__both_sides_understand_each_other(void **state)
 
 /* ---- the mark that a field is never indexed ---- */
 
-/* The fields of a head pass, with their marks, and one that this side writes anew. */
+/* The fields of a head pass, with their marks, and a field that this side writes itself. */
 static void draft_of(struct draft *draft, char room[64], const struct head *head)
 {
     draft_begin(draft, room, 64);

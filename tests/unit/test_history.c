@@ -194,7 +194,7 @@ static void test_history__the_latest_moves_of_a_breaker_are_kept(void **state)
     history_target_free(target);
 }
 
-/* So many seconds alike. */
+/* `seconds` equal seconds. */
 static void pass(struct history_service *service, uint32_t seconds, const struct history_sample *each)
 {
     for (uint32_t i = 0; i < seconds; i++) {

@@ -41,7 +41,7 @@ static void test_join__a_call_inherits_the_deadline_and_leaves_its_mark(void **s
     check_eq_u64(join_mark(table, &one, 2 * SECOND).reason, BECALM_WHY_BUDGET_EMPTY);
     join_leave(table, &one);
     check_eq_u64(join_deadline(table, &one, 2 * SECOND), BECALM_NEVER);
-    enter(table, &one, 1, 5 * SECOND); /* the next request has none of it */
+    enter(table, &one, 1, 5 * SECOND); /* the next request inherits none of it */
     check_eq_u64(join_mark(table, &one, 2 * SECOND).kind, BECALM_MARK_NONE);
     join_table_free(table);
 }
@@ -69,7 +69,7 @@ static void test_join__several_requests_have_the_latest_deadline_and_no_mark(voi
     join_note(table, &one, spent, 2 * SECOND);
     check_eq_u64(join_mark(table, &one, 2 * SECOND).kind, BECALM_MARK_NONE);
     join_leave(table, &one);
-    check_eq_u64(join_deadline(table, &one, 2 * SECOND), 9 * SECOND); /* the other one is still there */
+    check_eq_u64(join_deadline(table, &one, 2 * SECOND), 9 * SECOND); /* the other entry is still there */
     join_leave(table, &one);
     check_eq_u64(join_deadline(table, &one, 2 * SECOND), BECALM_NEVER);
     join_table_free(table);
@@ -80,7 +80,8 @@ static void test_join__an_id_that_strangers_share_proves_nothing(void **state)
     (void)state;
     struct join_table *table = join_table_make();
     enter(table, &one, 1, 5 * SECOND);
-    enter(table, &one, 2, 500 * SECOND); /* whoever wants more time than it has, or to silence another's retries */
+    /* a caller that claims more time than it has, or tries to stop retries of another call */
+    enter(table, &one, 2, 500 * SECOND);
     check_eq_u64(join_deadline(table, &one, 2 * SECOND), BECALM_NEVER);
     join_note(table, &one, spent, 2 * SECOND);
     check_eq_u64(join_mark(table, &one, 2 * SECOND).kind, BECALM_MARK_NONE);

@@ -7,7 +7,7 @@
 
 #define SECRET "thirty-two bytes of a secret ..."
 
-/* Gateways of other versions share keys by these hashes, so they must stay what they are: RFC 2104, of each text behind
+/* Gateways of other versions share keys by these hashes, so they must not change: RFC 2104, of each text behind
  * its length + 1 in eight bytes; 0 and nothing is an absent one. */
 static void hash_as_told(const struct becalm_text *texts, size_t count, unsigned char hash[STORE_HASH])
 {
@@ -49,7 +49,7 @@ static void test_key_hash__none_is_freed_and_an_empty_list_has_a_hash(void **sta
     key_hash_free(hash);
 }
 
-/* Whatever the lengths of two texts beside each other, short and long, and however often it was used before. */
+/* With all lengths of two adjacent texts, short and long, and however often the hash was used before. */
 static void test_key_hash__it_is_the_hmac_of_texts_with_their_lengths(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What a process remembers of the keys that it has ended, for a store that forgets them. */
+/* The keys that a process has ended and remembers, for a store that loses them. */
 
 static struct key_done done_of(uint64_t number, becalm_ns until)
 {

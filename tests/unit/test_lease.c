@@ -20,7 +20,7 @@ static void *memory_of(size_t bytes)
 {
     void *memory = aligned_alloc(64, bytes);
     check_true(memory != NULL);
-    memset(memory, 0xa5, bytes); /* what lies there must not matter */
+    memset(memory, 0xa5, bytes); /* the earlier content of the memory must not matter */
     return memory;
 }
 
@@ -154,7 +154,7 @@ static void test_lease__what_one_instance_used_the_others_have_not(void **state)
 {
     (void)state;
     struct lab lab = lab_open(MANY);
-    quiet(&lab, MANY, 125); /* a thousand of all of them: what is not held is saved up to half a second's worth */
+    quiet(&lab, MANY, 125); /* a thousand of all: the rest is saved, up to half a second's worth */
     uint32_t held = 0;
     for (uint32_t i = 0; i < MANY; i++) {
         held += (uint32_t)becalm_lease_left(lab.lease[i]);
@@ -206,7 +206,7 @@ static void test_lease__who_asks_first_leaves_the_others_their_part(void **state
     begin(&lab, 4, 1000);
     renew(&lab, 4); /* brings two hundred, of which half is kept: all five want them */
     check_eq_u64(becalm_lease_left(lab.lease[4]), 20);
-    static const uint32_t parts[] = {16, 13, 11, 8}; /* a fifth of what is there, rounded up: nobody has had enough */
+    static const uint32_t parts[] = {16, 13, 11, 8}; /* a fifth of the pot, rounded up: no instance has had enough */
     for (uint32_t i = 0; i < 4; i++) {
         (void)spend(&lab, i, 1000);
         renew(&lab, i);
@@ -226,7 +226,7 @@ static void test_lease__a_lost_answer_is_made_up_for_by_the_next(void **state)
     check_true(lost.granted > request.granted);
     check_eq_u64(becalm_lease_left(lab.lease[0]), 0);
     lab.now += BECALM_LEASE_TIMEOUT;
-    request = ask(&lab, 0); /* nothing was wanted since: it asks for what was wanted then */
+    request = ask(&lab, 0); /* no retry was wanted since: it asks for the earlier number */
     check_eq_u64(request.level, 1000);
     struct becalm_lease_answer answer = exchange(&lab, &request);
     check_eq_u64(answer.granted, lost.granted);
@@ -313,7 +313,7 @@ static void test_lease__it_waits_for_one_answer_at_a_time(void **state)
     lab_close(&lab);
 }
 
-/* Asks every half second, and nobody answers. */
+/* Asks every half second, and the store does not answer. */
 static void alone(struct lab *lab, uint32_t i, uint32_t seconds, uint32_t calls, uint32_t *spent)
 {
     for (uint32_t half = 0; half < 2 * seconds; half++) {
@@ -403,7 +403,7 @@ static void test_lease__a_store_that_is_back_begins_with_leases_again(void **sta
     lab.now += BECALM_LEASE_TIMEOUT;
     uint64_t stock = pot_of(&lab);
     struct becalm_lease_request request = ask(&lab, 0);
-    check_eq_u64(request.first, first); /* what it lived on is not told, so it is not earned twice */
+    check_eq_u64(request.first, first); /* its own share is not reported, so it does not earn twice */
     struct becalm_lease_answer answer = exchange(&lab, &request);
     check_true(becalm_lease_answer(lab.lease[0], lab.now, &answer));
     check_true(!becalm_lease_degraded(lab.lease[0]));
@@ -422,7 +422,7 @@ static void test_lease__what_is_not_needed_any_more_is_returned(void **state)
     uint64_t held = becalm_lease_left(lab.lease[0]);
     uint64_t stock = pot_of(&lab);
     check_true(held > 80);
-    lab.now += 3 * BECALM_S; /* what was wanted is forgotten */
+    lab.now += 3 * BECALM_S; /* the earlier demand is forgotten */
     lab.lease[0]->expires_at = lab.now + BECALM_S;
     begin(&lab, 0, 50);
     renew(&lab, 0); /* 20 % of 50 is 10 */
@@ -448,7 +448,7 @@ static void test_lease__totals_go_on_under_another_name(void **state)
     struct becalm_lease_totals lost = becalm_lease_totals(lab.lease[0]);
     check_eq_u64(lost.told, before.told);
     check_eq_u64(lost.granted, before.granted);
-    check_eq_u64(lost.granted, lost.spent + lost.returned); /* what was left is its own now */
+    check_eq_u64(lost.granted, lost.spent + lost.returned); /* the rest of the lease is its own now */
     lab_close(&lab);
 }
 
@@ -517,12 +517,12 @@ static void test_lease__a_request_that_is_nonsense_gets_no_answer(void **state)
     answer = exchange(&lab, &right);
     check_eq_u64(answer.granted, 5);
     right.number = 2;
-    right.spent = 5; /* what was returned before is not spent after that */
+    right.spent = 5; /* retries that were returned are not spent afterwards */
     right.returned = 0;
     (void)exchange(&lab, &right);
     check_eq_u64(lab.store->pot.stock, 0);
     right = (struct becalm_lease_request){.instance = 7, .number = 3, .first = 10, .granted = 100, .returned = 100};
-    (void)exchange(&lab, &right); /* nobody returns what was never granted */
+    (void)exchange(&lab, &right); /* no instance returns more than it was granted */
     check_eq_u64(lab.store->pot.stock, 0);
     lab_close(&lab);
 }
@@ -549,7 +549,7 @@ static void test_lease__a_store_whose_clock_is_set_makes_no_retries_of_it(void *
     struct lab lab = lab_open(MANY);
     lab.now += 2000000 * BECALM_S; /* so that it can be set back */
     quiet(&lab, 1, 1000);
-    renew(&lab, 1); /* who was there is not, when the clock was set */
+    renew(&lab, 1); /* after a change of the clock, no instance counts as present */
     uint64_t stock = lab.store->pot.stock;
     struct becalm_lease_request request = ask(&lab, 0);
     request.level = 0;
@@ -602,12 +602,12 @@ static void test_lease__who_has_lost_the_connection_has_another_name_and_spends_
     uint64_t told = lab.lease[0]->last.first;
     check_true(becalm_lease_lost(lab.lease[0], &lab.policy, &now, &goodbye));
     check_true(becalm_lease_degraded(lab.lease[0]));
-    check_eq_u64(becalm_lease_left(lab.lease[0]), left); /* no more: it holds what it earns in that time */
+    check_eq_u64(becalm_lease_left(lab.lease[0]), left); /* no more: it holds the earnings of that time */
     check_eq_u64(goodbye.instance, name);
     check_eq_u64(goodbye.first, told);
     check_eq_u64(goodbye.spent + goodbye.returned, goodbye.granted);
     check_true(goodbye.leaving);
-    check_true(!becalm_lease_lost(lab.lease[0], &lab.policy, &now, &goodbye)); /* nobody knows its new name yet */
+    check_true(!becalm_lease_lost(lab.lease[0], &lab.policy, &now, &goodbye)); /* its new name is unknown yet */
     struct becalm_lease_request request = ask(&lab, 0);
     check_true(request.instance != name);
     check_eq_u64(request.number, 1);
@@ -727,13 +727,13 @@ static void test_lease__a_storm_finds_no_more_than_half_a_second_saved_up(void *
         quiet(&lab, 1, 1000);
     }
     check_eq_u64(pot_of(&lab), 100);
-    lab.now += 60 * BECALM_S; /* nobody calls any more: what is there stays, and nothing is added */
+    lab.now += 60 * BECALM_S; /* there are no calls any more: the pot stays as it is */
     renew(&lab, 0);
     check_between_u64(pot_of(&lab), 99, 100);
     lab_close(&lab);
 }
 
-/* One call that fails: what happens to its retry. */
+/* One call that fails: the verdict on its retry. */
 struct story {
     struct becalm_policy policy;
     struct becalm_target target;
@@ -783,7 +783,7 @@ static void test_lease__memory_that_was_damaged_is_no_lease(void **state)
         found += !becalm_lease_sound(memory, 1, 5 * BECALM_S);
         memcpy(memory + at, before, 8);
     }
-    check_eq_u64(found, 38); /* all but the name, what is for display, numbers of seconds, and padding */
+    check_eq_u64(found, 38); /* all but the name, fields for display, numbers of seconds, and padding */
 }
 
 static void test_lease__a_retry_needs_the_shared_budget_as_well(void **state)

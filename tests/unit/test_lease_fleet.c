@@ -180,7 +180,7 @@ static void instance_exchanges(struct fleet *f, struct instance *instance)
     (void)becalm_lease_answer(instance->lease, f->now, &answer);
 }
 
-/* What is on its way between an instance and a store that is far from it. */
+/* Messages between an instance and a store that is far away. */
 static void instance_waits(struct fleet *f, struct instance *instance)
 {
     if (!instance->answered && f->now - instance->since >= instance->late / 2) {
@@ -241,7 +241,7 @@ static void store_kills(struct fleet *f)
     }
 }
 
-/* It goes on where it was, with what lies in its buffers; nobody hears the answers. */
+/* The store goes on where it was, with the bytes in its buffers; no instance gets the answers. */
 static void store_wakes(struct fleet *f)
 {
     struct becalm_lease_answer answer;
@@ -289,7 +289,7 @@ static void told(const struct fleet *f, const char *what, uint32_t from, uint32_
     printf(" (%" PRIu64 " per mille)\n", ratio(f, from, to));
 }
 
-/* A thousand calls a second, 200 retries: what the first seconds of an outage find saved up. */
+/* A thousand calls a second, 200 retries: the saved retries in the first seconds of an outage. */
 static void outage(uint32_t size, uint64_t second_max, uint64_t ten_max)
 {
     struct fleet *f = fleet_open(size, 1000 / size);
@@ -361,7 +361,7 @@ static void test_lease_fleet__a_killed_store_leaves_everybody_the_own_share_at_o
 }
 
 /* Killed, and back empty or as an older copy of itself. Each instance finds it again in its own time, says goodbye for
- * the name that it had, and by that tells of what the store has lost. */
+ * its old name, and so reports the data that the store has lost. */
 static void found_again(bool empty)
 {
     struct fleet *f = fleet_open(20, 50);
@@ -500,7 +500,7 @@ static void test_lease_fleet__an_emptied_store_costs_a_second(void **state)
 }
 
 /* A rolling change: half of them have 20 %, half have 2 %. */
-/* A call a second each, of which half fail: who was refused a retry holds one when the next call fails. */
+/* A call a second each, of which half fail: an instance that was refused a retry holds one when the next call fails. */
 static void test_lease_fleet__what_was_wanted_is_there_for_the_next_call(void **state)
 {
     (void)state;
@@ -532,7 +532,7 @@ static void test_lease_fleet__each_percentage_has_its_own_pot(void **state)
     fleet_close(f);
 }
 
-/* A machine that was stored and started twice: the copy has lost its connection, and is somebody else from then on. */
+/* A machine that was stored and started twice: the copy has lost its connection, and has another name from then on. */
 static void test_lease_fleet__a_copy_of_an_instance_spends_its_lease_twice_and_no_more(void **state)
 {
     (void)state;
@@ -568,7 +568,7 @@ static void test_lease_fleet__who_has_nothing_to_tell_asks_once_a_second(void **
     fleet_close(f);
 }
 
-/* Answers take `late` for eight seconds. What was on its way meanwhile does not come out in one second. */
+/* Answers take `late` for eight seconds. Retries that were granted meanwhile are not sent in one second. */
 static void lateness(uint32_t size, becalm_ns late, uint64_t least)
 {
     struct fleet *f = fleet_open(size, 1000 / size);
@@ -582,7 +582,7 @@ static void lateness(uint32_t size, becalm_ns late, uint64_t least)
     check_between_u64(most(f->sent, 20, 48), 200, 270);
     check_between_u64(ratio(f, 22, 28), least, 204);
     check_between_u64(ratio(f, 20, 40), least, 204);
-    check_between_u64(ratio(f, 38, 48), 190, 212); /* what was kept back comes out by and by */
+    check_between_u64(ratio(f, 38, 48), 190, 212); /* delayed retries are sent little by little */
     check_between_u64(ratio(f, 20, 48), least, 204);
     check_eq_u64(sum(f->degraded, 20, 48) > 0, late > 600 * BECALM_MS); /* which is nearly as long as a lease */
     fleet_close(f);
@@ -599,7 +599,8 @@ static void test_lease_fleet__answers_that_are_in_time_again_bring_no_second_abo
     lateness(20, 800 * BECALM_MS, 110);
 }
 
-/* Far from its store for ever: what begins to fail has its retries as soon as they are granted. */
+/* An instance that is always far from its store: calls that begin to fail have their retries as soon as these are
+ * granted. */
 static void test_lease_fleet__who_is_far_from_the_store_has_what_it_needs_in_an_outage(void **state)
 {
     (void)state;

@@ -4,9 +4,8 @@
 
 #include "lib/check.h"
 
-/* Random fleets on a bad network: whatever is lost, doubled, late or overtaken, whoever dies and comes back, and
- * however often the store is away, hung or full of nonsense, the retries of all stay within the share of all first
- * attempts. */
+/* Random fleets on a bad network: messages are lost, doubled, late or overtaken, instances die and come back, and the
+ * store is away, hung or full of nonsense: the retries of all instances stay within the share of all first attempts. */
 
 #if defined(BECALM_FEW_RUNS)
 #define RUNS 45u
@@ -105,7 +104,7 @@ static void mails_deliver(struct world *w)
             continue;
         }
         struct mail mail = w->mail[i];
-        w->mail[i] = w->mail[--w->mails]; /* any order: that is what overtaking is */
+        w->mail[i] = w->mail[--w->mails]; /* in any order: messages overtake each other */
         mail_deliver(w, mail);
     }
 }
@@ -175,8 +174,8 @@ static struct becalm_lease_record *record_of(void *store, uint64_t instance)
     return NULL;
 }
 
-/* The store becomes what it was. What was in its pot then may have been granted since; and first attempts that somebody
- * has told since then and heard no answer to are earned once more. */
+/* The store returns to an earlier state. The pot of that state may have been granted since; and first attempts that an
+ * instance has reported since then without an answer are earned once more. */
 static void store_rolls_back(struct world *w)
 {
     struct becalm_lease_store *older = w->older;
@@ -194,7 +193,8 @@ static void store_rolls_back(struct world *w)
 }
 
 /* An instance is copied over another one, which ends. The copy has no connection, and so has another name; it spends
- * again what the first one holds, and earns again what that one has not told yet. */
+ * the retries of the first instance again, and earns again from first attempts that the first one has not reported
+ * yet. */
 static void instance_copies(struct world *w, uint32_t i)
 {
     struct becalm_moment at = {.now = w->now, .random = becalm_rand_next(&w->random)};
@@ -205,7 +205,7 @@ static void instance_copies(struct world *w, uint32_t i)
     }
     w->sent += w->held[i];
     w->held[i] = 0;
-    for (uint32_t m = 0; m < w->mails;) { /* answers to who was there before */
+    for (uint32_t m = 0; m < w->mails;) { /* answers to the earlier instance */
         if (w->mail[m].instance == i && w->mail[m].is_answer) {
             w->mail[m] = w->mail[--w->mails];
         } else {
@@ -267,7 +267,7 @@ static void bound_check(const struct world *w, uint64_t seed, uint64_t floor)
     }
 }
 
-/* Now and then a copy is made of it, and now and then it becomes what it was at the last. */
+/* Now and then the store is copied, and now and then it returns to the last copy. */
 static void store_is_copied(struct world *w)
 {
     if (w->rollback_ppm > 0 && chance(w, 2 * w->rollback_ppm)) {
@@ -321,7 +321,7 @@ static void test_lease__the_floor_adds_no_more_than_it_says(void **state)
     for (uint64_t seed = 1; seed <= RUNS / 3; seed++) {
         world_open(w, seed);
         w->policy.floor = (uint32_t)draw(w, 5000000);
-        world_pass(w, seed, 1000000); /* a store that was never asked begins with one, and nobody else does */
+        world_pass(w, seed, 1000000); /* a store without requests begins with one retry, and no instance does */
         world_close(w);
     }
     free(w);
@@ -359,7 +359,7 @@ static void test_lease__a_copied_instance_spends_no_more_than_its_lease_twice(vo
     free(w);
 }
 
-/* Ten instances on a good network, of which so many fail: of what there is, at least 95 % are used. */
+/* Ten instances on a good network, some of which fail: at least 95 % of the available retries are used. */
 static void test_lease__what_is_there_is_used(void **state)
 {
     (void)state;

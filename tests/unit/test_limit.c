@@ -199,7 +199,8 @@ static void test_limit__slots_halves_what_is_in_flight_after_twenty_slow_answers
     check_eq_u64(scene.limit.units, 202);
 }
 
-/* What the limit is after 200 were in flight and 20 slow ones are left, of which every second may have timed out. */
+/* The limit after 200 attempts were in flight and 20 slow ones are left, of which every second one may have timed
+ * out. */
 static uint32_t limit_after_a_tail(bool late)
 {
     struct scene scene;
@@ -274,7 +275,7 @@ static void test_limit__answers_in_progress_are_neither_cut_nor_kept_by_a_cut(vo
             becalm_limit_give(&scene.limit, &scene.slot[--scene.flying]);
         }
         scene_send(&scene, 200);
-        check_eq_u64(scene.flying, 106); /* 100 streams keep nobody out */
+        check_eq_u64(scene.flying, 106); /* 100 streams keep no attempt out */
         scene_give_all(&scene);
         check_eq_u64(becalm_limit_answers(&scene.limit), 0);
     }
@@ -621,7 +622,7 @@ static void check_quarter(enum becalm_limit_kind kind, becalm_ns after_success, 
     uint32_t start = scene_limit(&scene);
     scene_send(&scene, 1);
     scene.at.now += BECALM_MS;
-    scene_send(&scene, 16); /* later than what succeeds: with aimd only these can tell */
+    scene_send(&scene, 16); /* later than successful answers: with aimd only these can tell */
     scene.at.now += BECALM_S;
     scene_note(&scene, 0, BECALM_EVIDENCE_SUCCESS);
     scene.at.now += after_success;
@@ -753,7 +754,7 @@ static void test_limit__one_success_ends_the_pacing(void **state)
     check_eq_u64(scene_passing(&scene), 10000);
 }
 
-/* Somebody further down paces already: two paces in a row would let the product of them through. */
+/* A layer below paces already: two paces in a row would let the product of them through. */
 static void test_limit__what_is_turned_away_below_ends_the_pacing(void **state)
 {
     (void)state;
@@ -881,7 +882,7 @@ static void test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight(v
     scene_round(&scene, 8, 3, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     scene_round(&scene, 40, 17, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     check_eq_u64(scene_limit(&scene), 10000);
-    check_eq_u64(scene.limit.reference, 4850); /* and not slow from now on is what takes up to twice that */
+    check_eq_u64(scene.limit.reference, 4850); /* and from now on answers of up to twice that are not slow */
     for (uint32_t i = 0; i < BECALM_AMONG; i++) {
         check_eq_u64(scene.limit.among[i], 0);
     }
@@ -905,7 +906,7 @@ static void test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight(v
     scene_round(&scene, 40, 17, 6 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     check_eq_u64(scene_limit(&scene), 20);
 
-    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS); /* nor if half are given up: that helps nobody */
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS); /* nor if half are given up */
     scene_round(&scene, 8, 8, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     scene_round(&scene, 40, 2, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
     scene_round(&scene, 40, 10, 10 * BECALM_MS, BECALM_EVIDENCE_GIVEN_UP);
@@ -1026,8 +1027,8 @@ static void test_limit__the_table_comes_to_rest_after_a_slow_answer(void **state
     check_true(memcmp(&before, &scene.limit, sizeof before) == 0);
 }
 
-/* Bursts that make slow answers, one every two timeouts: what each leaves is gone before the next, whose first attempt
- * is alone. And then a queue that stands. */
+/* Bursts that make slow answers, one every two timeouts: the queue of each burst is empty before the next, whose first
+ * attempt is alone. And then a queue that stays. */
 static void test_limit__a_queue_that_goes_by_itself_is_not_cut(void **state)
 {
     (void)state;
@@ -1057,7 +1058,7 @@ static void scene_few(struct scene *scene, int rounds, becalm_ns latency)
     }
 }
 
-/* The table of rows knows nothing where few are in flight; what is usual does. */
+/* The table of rows has no data where few attempts are in flight; the usual time does. */
 static void test_limit__slots_takes_usual_answers_of_few_for_usual(void **state)
 {
     (void)state;
@@ -1065,7 +1066,7 @@ static void test_limit__slots_takes_usual_answers_of_few_for_usual(void **state)
     scene_init(&scene, BECALM_LIMIT_SLOTS, BECALM_S);
     scene_few(&scene, 100, 300 * BECALM_MS);
     check_eq_u64(scene_limit(&scene), 10000);
-    scene_few(&scene, 100, 590 * BECALM_MS); /* up to twice what is usual */
+    scene_few(&scene, 100, 590 * BECALM_MS); /* up to twice the usual time */
     check_eq_u64(scene_limit(&scene), 10000);
 }
 
@@ -1079,7 +1080,7 @@ static void test_limit__slots_is_cut_by_answers_that_take_more_than_twice_the_us
     check_true(scene_limit(&scene) <= 30);
 }
 
-/* The limit after a burst of answers of 300 ms, where so many samples said that these are usual. */
+/* The limit after a burst of answers of 300 ms, where this number of samples says that 300 ms are usual. */
 static uint32_t limit_after_usual(uint64_t samples)
 {
     struct scene scene;
@@ -1097,7 +1098,8 @@ static void test_limit__slots_knows_what_is_usual_from_four_samples(void **state
     check_eq_u64(limit_after_usual(4), 10000);
 }
 
-/* A service that has too much to do from the first call on takes longer and longer: that is not what is usual. */
+/* A service that has too much to do from the first call on takes longer and longer: that does not become the usual
+ * time. */
 static void test_limit__slots_does_not_take_the_first_longer_answers_for_usual(void **state)
 {
     (void)state;
@@ -1194,7 +1196,7 @@ static void test_limit__what_is_in_flight_is_cut_twice_at_most(void **state)
     check_eq_u64(scene_limit(&scene), 8);
 }
 
-/* A service with so many workers that take `work` each, in the order of arrival, and callers that come evenly. The
+/* A service with `workers` workers that take `work` each, in the order of arrival, and evenly spaced callers. The
  * limit after 40,000 of them; in *good how many of the last 5,000 were admitted and answered in time. */
 static uint32_t service_run(uint32_t workers, becalm_ns work, becalm_ns every, becalm_ns timeout, uint32_t *good)
 {
@@ -1228,14 +1230,14 @@ static uint32_t service_run(uint32_t workers, becalm_ns work, becalm_ns every, b
             becalm_ns done = becalm_ns_max(free_at[next], now) + work;
             free_at[next] = done;
             next = (next + 1) % workers;
-            ends[i] = becalm_ns_min(done, now + timeout); /* whoever gives up leaves its work behind */
+            ends[i] = becalm_ns_min(done, now + timeout); /* a caller that gives up leaves its work behind */
         }
     }
     return scene_limit(&scene);
 }
 
-/* Whatever the numbers are: with a worker for everybody nothing is cut, however slow; with half of the workers that
- * would be needed, what is admitted is answered, about as much as the workers can do. */
+/* For all numbers: with a worker for every caller the limit is not cut, however slow they are; with half of the needed
+ * workers, admitted calls are answered, about as many as the workers can do. */
 static void test_limit__tells_slow_from_overloaded(void **state)
 {
     (void)state;
@@ -1246,7 +1248,7 @@ static void test_limit__tells_slow_from_overloaded(void **state)
         uint32_t busy = (uint32_t)(4 + becalm_rand_next(&rand) % 200); /* workers, on average, without a limit */
         uint32_t good;
         uint32_t limit = service_run(4 * busy, work, work / busy, timeout, &good);
-        check_true(limit == 10000 || busy < 8); /* so few that nobody is sent with a quarter of them in flight */
+        check_true(limit == 10000 || busy < 8); /* so few that no attempt is sent with a quarter of them in flight */
         check_true(good + busy > 4900);         /* the last ones are still in flight */
         if (8 * work < timeout && busy >= 16) {
             (void)service_run(busy / 2, work, work / busy, timeout, &good);
@@ -1428,7 +1430,7 @@ struct crowd {
     bool answers; /* half of the attempts are answers in progress before they end */
 };
 
-/* Takes up to four slots at a time, ends them in random ways, and keeps count of what all threads hold. */
+/* Takes up to four slots at a time, ends them in random ways, and counts the slots that all threads hold. */
 static void *crowd_run(void *argument)
 {
     struct crowd *crowd = argument;

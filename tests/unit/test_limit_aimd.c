@@ -54,7 +54,7 @@ static void finish(struct scene *scene, uint32_t count, enum becalm_evidence evi
     scene->flying -= count;
 }
 
-/* As many as fit are sent and end alike. Returns how many. */
+/* Sends as many attempts as fit, all with the same end. Returns their number. */
 static uint32_t round_of(struct scene *scene, uint32_t count, becalm_ns latency, enum becalm_evidence evidence)
 {
     uint32_t sent = burst(scene, count);
@@ -73,7 +73,7 @@ static void outage(struct scene *scene, uint32_t count)
     check_eq_u64(limit_of(scene), 1);
     scene->limit.units = 20; /* no fraction of a second slot */
     scene->limit.pace = 1000000;
-    scene->at.now += BECALM_MS; /* what is sent from now on is sent after the last cut */
+    scene->at.now += BECALM_MS; /* attempts from now on are sent after the last cut */
 }
 
 /* The same, but the service was slower and slower first. */
@@ -188,7 +188,7 @@ static void test_limit_aimd__the_first_quick_answer_after_a_silence_brings_it_ba
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 30);
     outage(&scene, 30);
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
-    check_eq_u64(limit_of(&scene), 26); /* so many were in flight at the cut */
+    check_eq_u64(limit_of(&scene), 26); /* the number in flight at the cut */
     check_eq_u64(burst(&scene, 30), 26);
 }
 
@@ -205,7 +205,7 @@ static void test_limit_aimd__a_late_answer_after_a_silence_does_not_bring_it_bac
     check_eq_u64(limit_of(&scene), 4);
 }
 
-/* Of what was sent before the last cut an answer says nothing about now. */
+/* An answer to an attempt from before the last cut says nothing about the present. */
 static void test_limit_aimd__an_answer_to_what_was_sent_before_the_cut_does_not_bring_it_back(void **state)
 {
     (void)state;
@@ -231,12 +231,12 @@ static void test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it(vo
         scene.limit.pace = 1000000;
         check_eq_u64(round_of(&scene, 1, TIMEOUT, BECALM_EVIDENCE_TIMEOUT), 1);
     }
-    check_eq_u64(scene.limit.well, 26 * 20 << 1); /* the fifth timeout found so many in flight */
+    check_eq_u64(scene.limit.well, 26 * 20 << 1); /* the number in flight at the fifth timeout */
     scene.limit.pace = 1000000;
     check_eq_u64(round_of(&scene, 1, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
     check_eq_u64(round_of(&scene, 2, QUICK, BECALM_EVIDENCE_SUCCESS), 2);
     check_eq_u64(limit_of(&scene), 4);
-    /* A cut after a success begins anew: the service was well with four, and it is four that it goes back to. */
+    /* A cut after a success begins a new series: the service was healthy with four, and the limit goes back to four. */
     check_eq_u64(burst(&scene, 4), 4);
     scene.at.now += TIMEOUT;
     finish(&scene, 4, BECALM_EVIDENCE_TIMEOUT);
@@ -246,7 +246,7 @@ static void test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it(vo
     check_eq_u64(scene.limit.well, 4 * 20 << 1);
 }
 
-/* An answer to what was sent before the cut does not end the series. */
+/* An answer to an attempt from before the cut does not end the series. */
 static void test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series(void
     check_eq_u64(scene.limit.well & 1, 1);
 }
 
-/* What times out last was sent among all the others: that counts, and not the few that are left. */
+/* The last attempt to time out was sent among all the others: that number counts, and not the few that are left. */
 static void test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slo
     check_eq_u64(limit_of(&scene), 1);
     check_eq_u64(scene.flying, 1);
     check_eq_u64(burst(&scene, 10), 0);
-    finish(&scene, 1, BECALM_EVIDENCE_NONE); /* this one was sent later, and hung there in nobody's place */
+    finish(&scene, 1, BECALM_EVIDENCE_NONE); /* this one was sent later, and hung without a slot */
     check_eq_u64(burst(&scene, 10), 1);
 }
 
@@ -355,15 +355,15 @@ static void test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence(v
     scene.at.now += QUICK;
     becalm_limit_note(&scene.limit, &scene.policy, &scene.at, &back, BECALM_EVIDENCE_SUCCESS);
     becalm_limit_give(&scene.limit, &back);
-    check_eq_u64(limit_of(&scene), scene.flying + 640); /* what hung still hangs, and what went well is there again */
+    check_eq_u64(limit_of(&scene), scene.flying + 640); /* hanging attempts still hang, and the good limit is back */
     scene.at.now += TIMEOUT;
     finish(&scene, scene.flying, BECALM_EVIDENCE_TIMEOUT); /* overtaken by that answer */
     check_eq_u64(limit_of(&scene), 640);
     scene.at.now += BECALM_MS;
-    overload(&scene, 320); /* cuts it to one slot: nobody asks any more whether the service is back */
+    overload(&scene, 320); /* cuts it to one slot: no attempt probes any more whether the service is back */
 }
 
-/* It went away, and the first answer to what was sent since is a late one. */
+/* The service was away, and the first answer to an attempt since then is late. */
 static void returns_late(struct scene *scene)
 {
     goes_away(scene, 640);
@@ -480,7 +480,7 @@ static void test_limit_aimd__where_answers_usually_take_long_a_usual_one_is_quic
     check_eq_u64(limit_of(&scene), 4); /* one each */
 }
 
-/* A thousand answers of an overload count as much as one, and none while the limit is below what went well. */
+/* A thousand answers of an overload count as much as one, and none while the limit is below the last good one. */
 static void test_limit_aimd__what_is_usual_is_learned_by_time_and_in_health(void **state)
 {
     (void)state;

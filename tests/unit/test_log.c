@@ -14,7 +14,7 @@
 
 #define WALL 1767323045678000000u /* 2026-01-02T03:04:05.678Z */
 
-/* A log that writes into pipes, and what came out of them. */
+/* A log that writes into pipes, and its output. */
 struct lab {
     int pipe[2];
     int access[2];
@@ -76,7 +76,7 @@ static unsigned lines_in(const char *text, const char *with)
     return lines;
 }
 
-/* Waits until so many lines were dropped: at most ten seconds. */
+/* Waits until `lines` lines were dropped: at most ten seconds. */
 static bool dropped_at_least(const struct log *log, uint64_t lines)
 {
     for (int i = 0; i < 10000 && log_dropped(log) < lines; i++) {
@@ -183,7 +183,7 @@ static void test_log__levels_that_nobody_wants_are_not_written_and_settings_may_
     lab_free(lab);
 }
 
-/* Whatever a client sends, its line stays one line, and in it its value stays one value. */
+/* For every request, the log has one line, and each value stays one value. */
 static void test_log__nobody_can_forge_a_line(void **state)
 {
     (void)state;
@@ -376,8 +376,8 @@ static void test_log__long_values_are_cut(void **state)
     }
 }
 
-/* Nobody reads: the ring fills, lines are dropped and counted, and the worker is not held up. When somebody reads
- * again, one line says how many are missing. */
+/* The log has no reader: the ring fills, lines are dropped and counted, and the worker is not held up. When the reader
+ * is back, one line says how many are missing. */
 static void test_log__a_full_pipe_holds_nobody_up(void **state)
 {
     (void)state;
@@ -486,8 +486,8 @@ static void limit_files(rlim_t bytes)
     check_true(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-/* A disk that fills up takes half a line, and then nothing: files may not grow beyond 1000 bytes. When they may again,
- * the rest of that line comes first; what another worker said meanwhile is lost and counted. */
+/* A disk that fills up takes half a line, and no more: files may not grow beyond 1000 bytes. When they may again, the
+ * rest of that line comes first; lines of another worker meanwhile are lost and counted. */
 static void test_log__half_a_line_is_finished_before_any_other(void **state)
 {
     (void)state;

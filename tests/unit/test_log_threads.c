@@ -95,7 +95,7 @@ static void test_log_threads__every_line_is_written_whole_and_in_order_or_counte
     for (uint32_t i = 0; i < THREADS; i++) {
         check_true(pthread_join(thread[i], NULL) == 0);
     }
-    uint64_t dropped = log_dropped(log); /* all that were: nobody puts any more, and the file takes everything */
+    uint64_t dropped = log_dropped(log); /* all lines: no thread writes any more, and the file takes all of them */
     for (int i = 0; i < 60000 && reader.seen + dropped < THREADS * LINES; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }

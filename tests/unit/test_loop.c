@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A task that always has more to do, and what must happen nevertheless. */
+/* A task that always has more to do, and events that must happen nevertheless. */
 struct busy {
     struct task task; /* first */
     struct loop *loop;
     unsigned runs;
     unsigned runs_max; /* then it gives up: the test has failed */
     struct task *drops;
-    int tells; /* at its hundredth run; 0: nobody */
+    int tells; /* at its hundredth run; 0: none */
 };
 
 struct fixture {
@@ -189,7 +189,7 @@ static void test_loop__memory_of_its_blocks_stays_for_the_turn_and_is_then_for_t
     struct memory *again = blocks_take(&f.loop.blocks, sizeof *again);
     check_true(!BLOCKS_KEEPS || again == memory || again == other);
     blocks_give(&f.loop.blocks, again, sizeof *again);
-    loop_close(&f.loop); /* all of it goes, as the leak detector sees */
+    loop_close(&f.loop); /* all memory is freed: the leak detector checks that */
 }
 
 BECALM_TESTS(cmocka_unit_test(test_loop__memory_of_its_blocks_stays_for_the_turn_and_is_then_for_the_next),

@@ -145,7 +145,7 @@ static void test_mark__at_exactly_one_half_spent_is_not_honoured(void **state)
     check_true(becalm_mark_honour(&more, BECALM_MARK_SPENT));
 }
 
-/* What our own answer carries, by the reason for which the call ended: with a quiet gate, and with a shedding one. */
+/* The mark of the gateway's own answer, by the reason of the call's end: with a quiet gate, and with a shedding one. */
 static void test_mark__every_reason_sets_the_mark_of_the_table(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What matches say about each other must be what the router does with requests: tried with all of a small world. */
+/* Comparisons of matches must agree with the router: tested with all requests of a small world. */
 #include "policy/routing/match.h"
 
 #include "policy/routing/route.h"

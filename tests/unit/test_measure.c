@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured of a run, with runs that are written down by hand: 60 s of 100 calls a second to one service, with a
+/* The measurements of a run, with handwritten runs: 60 s of 100 calls a second to one service, with a
  * fault from 20 s to 30 s. */
 
 #include "check.h"
@@ -64,7 +64,7 @@ static void test_measure__without_retries_they_stop_at_once(void **state)
     struct lab lab;
     lab_begin(&lab);
     for (uint32_t s = 20; s < 30; s++) {
-        lab.retried[s] = 300; /* what is in the fault does not count */
+        lab.retried[s] = 300; /* seconds in the fault do not count */
     }
     check_eq_u64(retries_stop(&lab), 0);
 }
@@ -117,7 +117,7 @@ static uint64_t mean_ppm(const struct lab *lab, uint32_t service)
     return mean;
 }
 
-/* Of two clients one calls a service that the other does not, and that one calls a third one twice. */
+/* Of two clients one calls a service that the other client does not call, and that service calls a third one twice. */
 static void test_measure__the_mean_is_against_what_is_offered_to_the_service_itself(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_measure__recovered_is_the_first_of_ten_good_seconds_in_a_row(vo
     (void)state;
     struct lab lab;
     lab_begin(&lab);
-    lab.good[25] = 0; /* what is in the fault does not count */
+    lab.good[25] = 0; /* seconds in the fault do not count */
     check_eq_u64(recovered(&lab), 0);
     lab.good[39] = 98; /* nine good seconds are not ten */
     check_eq_u64(recovered(&lab), 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads in no protocol's bytes: what is drafted, packed and added, and what HTTP/1 makes of it. */
+/* Heads independent of the protocol: drafts, packed and added fields, and their form in HTTP/1. */
 #include "h1_lab.h"
 #include "message/answer_head.h"
 #include "message/packed.h"

@@ -52,7 +52,7 @@ static void test_meter__an_error_of_the_caller_is_not_a_failed_call(void **state
     check_call(&r, METER_FIRST_ATTEMPT, false, false);
     r = record(BECALM_WHY_PERMANENT, 2, BECALM_OUTCOME_PERMANENT);
     check_call(&r, METER_AFTER_RETRY, false, false);
-    r = record(BECALM_WHY_PERMANENT, 1, BECALM_OUTCOME_TLS); /* but here nobody answered */
+    r = record(BECALM_WHY_PERMANENT, 1, BECALM_OUTCOME_TLS); /* but here no host answered */
     check_call(&r, METER_FAILED, false, false);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of calls, and what is exported of them. That all of it fits OTLP's schema is shown in e2e/test_traces.py. */
+/* Notes of calls, and their exported spans. e2e/test_traces.py checks OTLP's schema. */
 #include "http_lab.h"
 #include "journal/otlp.h"
 
@@ -184,7 +184,7 @@ static void test_otlp__grpc_is_named_by_its_method(void **state)
     check_has(TEXT("rpc.system", "grpc") "," TEXT("rpc.service", "shop.Cart") "," TEXT("rpc.method", "Add"), true);
     check_has(INT("rpc.grpc.status_code", "14") "," TEXT("error.type", "UNAVAILABLE"), true);
     check_has(INT("rpc.grpc.status_code", "5") "," TEXT("error.type", "NOT_FOUND"), true);
-    room.note.grpc_status = 5; /* what is not there is the client's mistake, to the server */
+    room.note.grpc_status = 5; /* for the server, a 404 is the client's mistake */
     check_has(TEXT("error.type", "UNAVAILABLE"), false);
     note_begin(0);
     room.note.grpc = true;

@@ -174,7 +174,7 @@ static void test_outlier__a_policy_that_is_off_is_not_looked_at_and_ejects_nobod
     check_eq_u64(ejected_count(w.hosts), 0);
     world_end(&w);
 
-    w = world_rate(2); /* and switching it off ends what was decided */
+    w = world_rate(2); /* and switching it off ends all ejections */
     attempts(&w, 0, 5, BECALM_OUTCOME_REFUSED);
     assert_false(usable(&w, 0));
     w.policy.enabled = false;
@@ -340,7 +340,7 @@ static void test_outlier__a_host_that_says_it_is_overloaded_fails_and_is_left_al
     check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now), 1 * BECALM_S);
     check_eq_u64(becalm_window_sum(w.hosts->host[0].window, w.now, 1), 1);
 
-    marked.kind = BECALM_OUTCOME_OK; /* it did its work all the same */
+    marked.kind = BECALM_OUTCOME_OK; /* the host still did its work */
     attempt(&w, 1, &marked);
     check_eq_u64(becalm_window_sum(w.hosts->host[1].window, w.now, 1), 0);
     check_eq_u64(becalm_hosts_hint(w.hosts, 1, w.now), 1 * BECALM_S);
@@ -383,7 +383,7 @@ static void test_outlier__times_are_counted_down_by_one_for_each_calm_interval(v
         w.now += out_for(&w);
         attempts(&w, 0, 1, BECALM_OUTCOME_FAILED);
     }
-    w.now += out_for(&w) + 1000 * BECALM_S; /* a long wait for its probe is not calm: nobody knew */
+    w.now += out_for(&w) + 1000 * BECALM_S; /* a long wait for its probe does not count as calm */
     attempts(&w, 0, 1, BECALM_OUTCOME_OK);
     w.now += 60 * BECALM_S; /* two intervals; four times become two, and this is the third */
     attempts(&w, 0, 5, BECALM_OUTCOME_FAILED);
@@ -403,7 +403,7 @@ static void test_outlier__times_are_counted_down_by_one_for_each_calm_interval(v
     world_end(&w);
 }
 
-/* --- at most so many, never the last --- */
+/* --- a maximum, and never the last host --- */
 
 static void test_outlier__five_of_ten_dead_are_out_and_six_of_ten_are_all_used(void **state)
 {
@@ -459,7 +459,7 @@ static void test_outlier__a_host_goes_if_it_fails_twice_as_often_as_the_others_t
     }
 }
 
-/* Of the answers that come, so many are slow. */
+/* The share of slow answers. */
 static void slow_answers(struct world *w, uint32_t host, uint32_t count)
 {
     const struct becalm_outcome ok = {.kind = BECALM_OUTCOME_OK};
@@ -548,7 +548,8 @@ static void test_outlier__a_slow_host_goes_if_the_others_can_take_its_load(void 
     }
 }
 
-/* Whatever the rates are: of hosts that fail alike, by chance a few are out at a time, never half of the service. */
+/* For all rates: of hosts with the same failure rate, a few are ejected by chance at a time, never half of the
+ * service. */
 static void test_outlier__hosts_that_fail_alike_stay_in(void **state)
 {
     (void)state;
@@ -663,7 +664,7 @@ static void test_outlier__after_its_time_one_probe_and_a_good_one_brings_the_hos
     note_outcome(&w, 0, &(struct becalm_outcome){.kind = BECALM_OUTCOME_OK});
     assert_true(usable(&w, 0));
     check_eq_u64(ejected_count(w.hosts), 0);
-    check_eq_u64(becalm_window_sum(w.hosts->host[0].window, w.now, 1), 0); /* what was is forgotten */
+    check_eq_u64(becalm_window_sum(w.hosts->host[0].window, w.now, 1), 0); /* the past is forgotten */
     attempts(&w, 0, 4, BECALM_OUTCOME_FAILED);
     assert_true(usable(&w, 0));
     world_end(&w);
@@ -750,7 +751,7 @@ static void test_outlier__stragglers_neither_shorten_nor_lengthen_an_ejection(vo
         note_outcome(&w, 0, &(struct becalm_outcome){.kind = BECALM_OUTCOME_OK});
     }
     check_eq_u64(out_for(&w), 3 * BECALM_S);
-    w.now += 3 * BECALM_S; /* over, but no probe is out: still nobody's verdict */
+    w.now += 3 * BECALM_S; /* over, but no probe was sent: there is no verdict yet */
     note_outcome(&w, 0, &(struct becalm_outcome){.kind = BECALM_OUTCOME_TIMED_OUT});
     note_outcome(&w, 0, &(struct becalm_outcome){.kind = BECALM_OUTCOME_OK});
     check_eq_u64(ejected_count(w.hosts), 1);
@@ -820,7 +821,7 @@ static void test_outlier__a_hint_holds_for_its_time_and_for_its_host_only(void *
     attempt(&w, 0, &hint);
     check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now), 7 * BECALM_S);
     check_eq_u64(becalm_hosts_hint(w.hosts, 1, w.now), 0);
-    assert_true(usable(&w, 0)); /* first attempts go there all the same */
+    assert_true(usable(&w, 0)); /* first attempts still go there */
     check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now + 6 * BECALM_S), 1 * BECALM_S);
     check_eq_u64(becalm_hosts_hint(w.hosts, 0, w.now + 7 * BECALM_S), 0);
 
@@ -976,7 +977,7 @@ static void test_outlier__checks_and_ejections_do_not_count_for_each_other(void 
         becalm_hosts_check(later, i, false);
     }
     check_true(becalm_hosts_all_fail(later) && becalm_host_usable(later, &w.policy, 69, 0));
-    check_true(!becalm_host_usable(later, &w.policy, 0, 0)); /* its ejection counts all the same */
+    check_true(!becalm_host_usable(later, &w.policy, 0, 0)); /* its ejection still counts */
     becalm_hosts_check(later, 69, true);
     check_true(!becalm_hosts_all_fail(later) && !becalm_host_usable(later, &w.policy, 1, 0));
     free(later);

@@ -104,7 +104,7 @@ static void test_decisions__keep_the_latest_and_all_that_went_wrong(void **state
         kept += decisions_want(&decisions, &well);
         assert_true(decisions_want(&decisions, &failed));
     }
-    check_between_u64(kept, 1, 20); /* a sample of what went well */
+    check_between_u64(kept, 1, 20); /* a sample of successful calls */
     for (unsigned i = 0; i < DECISIONS + 10; i++) {
         decisions_keep(&decisions, &(struct decision){.status = i});
     }

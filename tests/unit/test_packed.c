@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that were kept elsewhere are looked at before anybody believes them. */
+/* Fields that were kept elsewhere are validated before they are used. */
 
 static struct becalm_text text(const char *of)
 {
@@ -119,7 +119,7 @@ static void test_packed__a_field_stays_secret(void **state)
     check_true(!packed_next(&rest, &field));
     rest = (struct becalm_text){room, packed_without(room, out.length, "x")};
     check_true(packed_next(&rest, &field) && packed_next(&rest, &field) && field.secret);
-    out.length = 0; /* a phrase and what divides fields from trailers are no fields */
+    out.length = 0; /* the phrase and the separator of fields and trailers are no fields */
     packed_put(&out, (struct packed_field){.value = text("Created"), .secret = true});
     check_true(!packed_is_right((struct becalm_text){room, out.length}));
 }

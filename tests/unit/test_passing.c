@@ -131,7 +131,7 @@ static void test_passing__a_name_is_asked_for_once_and_then_known(void **state)
     (void)state;
     asked = 0;
     passing_init(&passing);
-    assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_FULL); /* nobody resolves */
+    assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_FULL); /* there is no resolver */
     passing_resolve_by(&passing, ask, &asked);
     assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_LATER);
     assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_LATER);
@@ -150,7 +150,7 @@ static void test_passing__a_name_is_asked_for_once_and_then_known(void **state)
     passing_answer(&passing, host, NULL, 0);
     assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_NONE);
 
-    name.written = true; /* another host to whoever asks */
+    name.written = true; /* another host for the client */
     assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_LATER);
     passing_answer(&passing, passing_next(&passing), list, 1);
     assert_int_equal(passing_find(&passing, &name, 1, 0, &to), PASSING_READY);

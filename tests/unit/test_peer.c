@@ -58,7 +58,7 @@ static void test_peer__a_unix_socket_tells_the_user(void **state)
     assert_return_code(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     uint64_t user = peer_of_socket(&KEY, pair[0], &local);
     check_true(user == peer_of_socket(&KEY, pair[1], &local));
-    check_true(user != peer_of_socket(&KEY, -1, &local)); /* who that is nobody can tell */
+    check_true(user != peer_of_socket(&KEY, -1, &local)); /* its identity is unknown */
     check_true(peer_of_socket(&KEY, -1, &local) != PEER_NOBODY);
     close(pair[0]);
     close(pair[1]);

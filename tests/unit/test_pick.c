@@ -310,7 +310,7 @@ static void test_pick__a_host_that_failed_the_call_once_comes_before_one_that_is
     eject(&w, 1);
     const uint32_t host[] = {2, 3, 0, 1};
     check_even(&w, &(struct becalm_tried){host, 1}, 0x8, 15); /* 3 is left */
-    check_even(&w, &(struct becalm_tried){host, 2}, 0xc, 16); /* nobody: so again one that works for others */
+    check_even(&w, &(struct becalm_tried){host, 2}, 0xc, 16); /* none is left: again one that works for other calls */
     check_even(&w, &(struct becalm_tried){host, 4}, 0xc, 17);
     hint(&w, 2);
     check_even(&w, &(struct becalm_tried){host, 2}, 0x8, 18);
@@ -352,7 +352,7 @@ static void test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_f
     for (int i = 0; i < 3; i++) {
         eject(&w, 3);
     }
-    at.now = 20 * BECALM_S; /* long ago, but nobody has heard of anything better since */
+    at.now = 20 * BECALM_S; /* long ago, but there is no newer result */
     for (int i = 0; i < 100; i++) {
         at.random = becalm_rand_next(&w.random);
         check_eq_u64(becalm_pick_probe(w.hosts, &w.policy, &at), 2);

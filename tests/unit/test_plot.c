@@ -38,7 +38,7 @@ static void test_plot__values_are_parts_of_a_length(void **state)
     check_eq_u64(plot_length(&scale, 0, 1200), 0);
     check_eq_u64(plot_length(&scale, X / 4, 1200), 300);
     check_eq_u64(plot_length(&scale, X, 1200), 1200);
-    check_eq_u64(plot_length(&scale, 9 * X, 1200), 1200); /* what is beyond the top stays in the picture */
+    check_eq_u64(plot_length(&scale, 9 * X, 1200), 1200); /* values beyond the top stay in the picture */
 }
 
 static void test_plot__a_storm_is_drawn_by_doublings(void **state)

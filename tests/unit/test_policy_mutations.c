@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ten thousand policy files that somebody's editor has eaten: none may crash the loader or hold it up, and each that is
+/* Ten thousand damaged policy files: none may crash the loader or hold it up, and each that is
  * refused says where it is wrong. */
 #define _XOPEN_SOURCE 700 /* glob, clock_gettime */
 #include <becalm/config.h>

@@ -14,7 +14,7 @@ static void check_header(const char *bytes, size_t count, const char *peer)
     size_t length = 0;
     union address_socket found = nobody;
     for (size_t i = 0; i < count; i++) {
-        char *part = malloc(i + 1); /* without a byte to spare: a sanitizer sees who reads further */
+        char *part = malloc(i + 1); /* without a spare byte: a sanitizer sees a read beyond the end */
         assert_non_null(part);
         memcpy(part + 1, bytes, i);
         check_eq_u64(proxy_header_read(part + 1, i, &length, &found), PROXY_HEADER_MORE);
@@ -70,7 +70,7 @@ static void test_proxy_header__version_1(void **state)
     memset(endless, 'x', sizeof endless);
     memcpy(endless, "PROXY ", 6);
     check_bad(endless, sizeof endless);
-    check_bad(endless, 107); /* so long is the longest line, with its end */
+    check_bad(endless, 107); /* the length of the longest line, with its end */
     memcpy(endless, "PROXY UNKNOWN ", 14);
     memcpy(endless + 105, "\r\n", 2);
     check_header(endless, 107, "10.0.0.9:1");
@@ -99,7 +99,7 @@ static void test_proxy_header__version_2(void **state)
     BAD(V2 "\x21\x11\3\xf1");                                                /* one byte more than there is room for */
     char longest[PROXY_HEADER_MAX] = V2 "\x21\x11\3\xf0\xc0\0\2\1\xc0\0\2\2\xdc\4\1\xbb";
     check_header(longest, sizeof longest, "192.0.2.1:56324");
-    BAD(V2 "\x21\x11\xff\xff"); /* longer than anybody waits for */
+    BAD(V2 "\x21\x11\xff\xff"); /* longer than the gateway waits for */
 }
 
 static void check_written(uint32_t version, const char *from, const char *to, const char *bytes, size_t count)
@@ -115,7 +115,7 @@ static void check_written(uint32_t version, const char *from, const char *to, co
 #define WRITES(version, from, to, text) check_written(version, from, to, text, sizeof(text) - 1)
 #define MAPPED                          "\0\0\0\0\0\0\0\0\0\0\xff\xff"
 
-/* As the specification has them; what is written is read again as the same address. */
+/* As in the specification; a written header is read again as the same address. */
 static void test_proxy_header__is_written_as_it_is_read(void **state)
 {
     (void)state;

@@ -160,7 +160,7 @@ static void test_rand__one_lane_never_repeats_in_another(void **state)
     }
 }
 
-/* A recorded timeline stays what it was: these values may not change. */
+/* Recorded timelines must stay the same: these values may not change. */
 static void test_rand__a_lane_is_the_same_on_every_machine(void **state)
 {
     (void)state;

@@ -281,7 +281,7 @@ static void test_rate__the_bucket_holds_one_second_of_the_rate(void **state)
     check_eq_u64(at_once, per_second);
 }
 
-/* Only who need not wait sends, at random instants: never more than the rate allows plus one bucket. */
+/* Only callers that need not wait send, at random instants: never more than the rate allows plus one bucket. */
 static void test_rate__sends_stay_below_rate_times_time_plus_one_bucket(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void test_rate__sends_stay_below_rate_times_time_plus_one_bucket(void **s
             fail();
         }
     }
-    check_true(sent > per_second * ((now - begin) / BECALM_S)); /* and the demand of 200 a second gets all of it */
+    check_true(sent > per_second * ((now - begin) / BECALM_S)); /* and the demand of 200 a second is met */
 }
 
 static void test_rate__those_who_wait_are_spaced_by_the_interval(void **state)
@@ -534,7 +534,7 @@ static void test_rate__eight_threads_keep_the_rate_within_its_bounds(void **stat
     struct becalm_rate rate;
     becalm_ns now = throttled_at_100(&rate);
     check_eq_u64(run(&rate, now, worker_mix), 0);
-    /* Whatever the races left, it heals: the rate with the next note, the bucket with time (80,000 tokens at most). */
+    /* The effects of races heal: the rate with the next note, the bucket with time (80,000 tokens at most). */
     note(&rate, now + 30 * BECALM_S, BECALM_OUTCOME_OK);
     check_true(measured_of(&rate) > 0);
     check_between_u64(becalm_rate_now(&rate), 500, 2 * measured_of(&rate) + 500);

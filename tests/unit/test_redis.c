@@ -7,8 +7,8 @@
 #include "lib/check.h"
 #include "lib/redis_server.h"
 
-/* The connection to Redis, with a real redis-server that is killed, stopped, emptied and misled. Nothing here waits for
- * a time, only for what must happen, and no longer than a minute. */
+/* The connection to Redis, with a real redis-server that is killed, stopped, emptied and misled. No test waits for a
+ * time, only for an event, and no longer than a minute. */
 
 struct lab {
     struct loop loop;
@@ -16,7 +16,7 @@ struct lab {
     struct leases *leases[2];
     struct becalm_lease *lease[2];
     struct becalm_lease_policy policy;
-    char noted[8][32]; /* what was told, "up" when it was up */
+    char noted[8][32]; /* the last event, "up" when it was up */
     uint32_t notes;
     uint32_t spent; /* by the second */
     becalm_ns timeout;
@@ -136,7 +136,7 @@ static void call(struct lab *lab, uint32_t i, uint32_t calls)
     }
 }
 
-/* The other spends what comes to it, in however many portions. */
+/* The other instance spends the retries that it gets, in however many portions. */
 static bool spent_forty(struct lab *lab)
 {
     struct becalm_moment at = {.now = lab->loop.now};
@@ -200,7 +200,7 @@ static void test_redis__more_budgets_than_one_run_has_are_all_leased(void **stat
     check_eq_u64(keys->elements, 2); /* the records of two runs */
     freeReplyObject(keys);
     struct becalm_moment now = {.now = lab->loop.now, .random = 1};
-    for (uint32_t i = 0; i < MANY; i++) { /* each with what it earned itself, and nobody else */
+    for (uint32_t i = 0; i < MANY; i++) { /* each with only its own earnings */
         for (uint32_t n = 0; n < 10 * (i == MANY - 1); n++) {
             becalm_lease_begin(many[i], &now);
         }
@@ -298,7 +298,7 @@ static void test_redis__every_error_is_named_and_ends_when_its_cause_does(void *
     for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
         WAIT_FOR(lab, leased);
         redis_server_tell(&lab->server, story[i][0]);
-        call(lab, 0, 5); /* who has something to tell asks soon */
+        call(lab, 0, 5); /* an instance with news sends them soon */
         wait_error(lab, story[i][1]);
         redis_server_tell(&lab->server, story[i][2]);
     }
@@ -318,7 +318,7 @@ static void test_redis__a_password_is_told_and_a_wrong_one_is_named(void **state
     while (becalm_lease_degraded(lab->lease[1])) {
         loop_turn(&lab->loop, true);
     }
-    redis_server_tell(&lab->server, "CONFIG SET requirepass guessed"); /* it is changed, and the other one is right */
+    redis_server_tell(&lab->server, "CONFIG SET requirepass guessed"); /* now the guess is right */
     WAIT_FOR(lab, leased);
     lab_close(lab);
 }
@@ -373,7 +373,7 @@ static void test_redis__commands_are_answered_in_turn_and_each_once(void **state
     struct redis_script script = {
         .text = text,
         .length = sizeof text - 1,
-        .sha = "0000000000000000000000000000000000000000", /* nobody knows it, so that it is sent whole */
+        .sha = "0000000000000000000000000000000000000000", /* unknown to the server, so the script is sent */
     };
     struct lab *lab = lab_open();
     struct redis_options options = {.loop = &lab->loop, .wait_base = 10 * BECALM_MS, .wait_cap = 100 * BECALM_MS};

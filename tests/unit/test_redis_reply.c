@@ -4,7 +4,7 @@
 
 #include "lib/check.h"
 
-/* Feeds a text in pieces of `step` bytes. Returns what came last of it. */
+/* Feeds a text in pieces of `step` bytes. Returns the last result. */
 static enum reply_next hear(struct reply_reader *reader, const char *text, size_t step)
 {
     enum reply_next last = REPLY_NONE;

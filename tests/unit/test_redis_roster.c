@@ -56,7 +56,7 @@ static void test_redis_roster__rates_are_those_since_the_last_time(void **state)
     check_eq_u64(entry.up_seconds, 2);
     roster_rates(&rates, 5 * BECALM_S, &totals, &entry);
     check_eq_u64(entry.calls_milli, 0);
-    /* Another policy, in which more is shared: what was counted before is not of these seconds. */
+    /* Another policy with more shared budgets: earlier counts do not belong to these seconds. */
     roster_count(&totals, 7000, 900, true);
     roster_rates_begin(&rates, 6 * BECALM_S, &totals);
     roster_count(&totals, 10, 1, true);

@@ -19,7 +19,7 @@
 #define PLACES    BECALM_LEASE_INSTANCES_MAX
 #define TOGETHER  50u /* runs on their way at once */
 
-/* What one instance knows of one budget. */
+/* The state of one budget in one instance. */
 struct lab {
     uint64_t random;
     uint64_t now_ms;
@@ -75,7 +75,7 @@ static void clock_moves(struct lab *lab)
     }
 }
 
-/* What the instance might ask next, or something that nobody would. */
+/* A possible next request of the instance, or an impossible one. */
 static struct becalm_lease_request request_make(struct lab *lab, struct becalm_lease_request *known)
 {
     known->number++;
@@ -258,7 +258,7 @@ static void test_redis_script__a_budget_begins_anew_in_a_place_that_another_had(
     struct script_part one = {.name = "one", .index = 1};
     becalm_lease_defaults(&one.policy);
     one.request = (struct becalm_lease_request){.instance = 7, .number = 1, .level = 10};
-    check_eq_u64(run_alone(lab, &one).number, 1); /* known: what it tells from now on is earned */
+    check_eq_u64(run_alone(lab, &one).number, 1); /* known: its reports earn from now on */
     one.request.number = 2;
     one.request.answered = 1;
     one.request.first = 100;
@@ -269,7 +269,7 @@ static void test_redis_script__a_budget_begins_anew_in_a_place_that_another_had(
     two.request = (struct becalm_lease_request){.instance = 7, .number = 1, .level = 1};
     answer = run_alone(lab, &two);
     check_eq_u64(answer.number, 1);
-    check_eq_u64(answer.granted, 1); /* of the floor, and nothing of what the other was granted */
+    check_eq_u64(answer.granted, 1); /* of the floor, and none of the other instance's grant */
     check_eq_u64(answer.era, 0);
     two.request.number = 2;
     two.request.answered = 1;

@@ -87,7 +87,7 @@ static void test_rehearsal__naive_retries_stay_down_and_the_others_are_back_with
     assert_true(result->events > 0);
     const struct rehearsal_lane *storm = &result->lane[LANE_NAIVE];
     const struct rehearsal_lane *calm = &result->lane[LANE_BECALM];
-    assert_true(sum(storm->arrivals, 12, 20) > 20 * sum(storm->begun, 12, 20)); /* 3 x 3 x 3, and what was queued */
+    assert_true(sum(storm->arrivals, 12, 20) > 20 * sum(storm->begun, 12, 20)); /* 3 x 3 x 3, and queued requests */
     assert_true(sum(calm->arrivals, 10, 20) < sum(calm->begun, 10, 20));
     check_eq_u64(sum(storm->good, 30, 40), 0);
     check_eq_u64(sum(calm->good, 30, 40), sum(calm->begun, 30, 40));

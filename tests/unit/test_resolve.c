@@ -201,7 +201,7 @@ static void lab_serve(struct lab *lab)
     }
 }
 
-/* One turn: whatever is ready is done. */
+/* One turn: all ready events are handled. */
 static void lab_turn(struct lab *lab)
 {
     struct pollfd fds[] = {{.fd = lab->fd, .events = POLLIN}, {.fd = resolver_fd(lab->resolver), .events = POLLIN}};

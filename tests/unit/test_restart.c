@@ -119,7 +119,7 @@ static void test_restart__is_down_only_when_every_host_that_may_be_picked_refuse
         refuse(&s, host, NOW);
         assert_int_equal(becalm_restart_peek(s.restart, T, NOW), BECALM_RESTART_UP);
     }
-    check_true(!becalm_restart_accepted(s.restart, 3)); /* one comes back: nobody was waiting */
+    check_true(!becalm_restart_accepted(s.restart, 3)); /* one comes back: no call was waiting */
     refuse(&s, 69, NOW);
     assert_int_equal(becalm_restart_peek(s.restart, T, NOW), BECALM_RESTART_UP);
     refuse(&s, 3, NOW);
@@ -162,7 +162,8 @@ static void test_restart__asks_each_host_in_turn(void **state)
     scene_close(&s);
 }
 
-/* Two hosts restarted one after the other: the first one is back when the second refuses, but nobody knows yet. */
+/* Two hosts restarted one after the other: the first one is back when the second refuses, but no call has noticed
+ * yet. */
 static void test_restart__with_several_hosts_another_one_is_asked_at_once(void **state)
 {
     (void)state;
@@ -199,7 +200,7 @@ static void test_restart__one_call_probes_every_100_ms_and_the_others_wait(void 
         assert_int_equal(berth->verdict, BECALM_BERTH_PROBE);
         assert_null(next(&s, now));
         check_eq_u64(becalm_restart_parked(s.restart), 1);
-        check_true(becalm_parking_enter(&s.line, 0, now, berth)); /* there is always room for who was in line before */
+        check_true(becalm_parking_enter(&s.line, 0, now, berth)); /* there is room for calls that waited before */
     }
     scene_close(&s);
 }
@@ -285,7 +286,7 @@ static void test_restart__a_reload_goes_on_from_where_it_was(void **state)
     becalm_restart_carry(fresh.restart, old.restart);
     becalm_restart_carry(other.restart, old.restart);
     assert_int_equal(becalm_restart_peek(fresh.restart, T, NOW + 5 * BECALM_S), BECALM_RESTART_GONE);
-    check_eq_u64(becalm_restart_parked(fresh.restart), 0); /* who waits, waits at the old one */
+    check_eq_u64(becalm_restart_parked(fresh.restart), 0); /* waiting calls stay in the old queue */
     assert_int_equal(becalm_restart_peek(other.restart, T, NOW), BECALM_RESTART_UP);
     scene_close(&old);
     scene_close(&fresh);

@@ -38,7 +38,8 @@ static struct becalm_text part(const char *line, unsigned number)
     return (struct becalm_text){line, strcspn(line, " ")};
 }
 
-/* "service", "service/endpoint", "-" for nobody, "400". The request is "METHOD host path"; "-" is an absent host. */
+/* "service", "service/endpoint", "-" for no service, "400". The request is "METHOD host path"; "-" is an absent
+ * host. */
 static void route_word(const struct lab *lab, const struct route_request *request, char word[160])
 {
     struct route route = route_find(lab->table, request);

@@ -26,7 +26,7 @@ static void flaky_try(const struct becalm_try *now, struct becalm_outcome *outco
     }
 }
 
-/* What the callbacks were told. */
+/* The arguments of the callbacks. */
 struct heard {
     uint32_t retries;
     struct becalm_retry last;
@@ -232,7 +232,7 @@ static void *cell_tell(void *data)
 {
     struct teller *teller = data;
     teller->cell = cell_here();
-    (void)pthread_barrier_wait(teller->all); /* who comes after one that has ended gets its stack */
+    (void)pthread_barrier_wait(teller->all); /* the next thread gets the stack of an ended one */
     return NULL;
 }
 

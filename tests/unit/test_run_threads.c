@@ -109,7 +109,7 @@ static void *crowd_stay(void *data)
     return NULL;
 }
 
-/* Somebody has the one slot until `stays` ends. */
+/* Another call has the only slot until `stays` ends. */
 static void occupy(struct crowd *crowd, pthread_t *thread)
 {
     atomic_store(&crowd->stays, true);

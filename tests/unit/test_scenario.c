@@ -533,7 +533,7 @@ static void test_scenario__faults_have_the_keys_of_their_kind(void **state)
     check_eq_u64(fault[1].count, 3);
     check_eq_u64(fault[2].each, 500 * BECALM_MS);
     check_eq_u64(fault[4].factor_milli, 2500);
-    check_eq_str(fault[4].service, "api"); /* who feels it */
+    check_eq_str(fault[4].service, "api"); /* the callers that are hit */
     check_eq_u64(fault[5].latency, BECALM_NEVER);
     check_eq_str(said(), "");
     scenario_free(file);
@@ -608,7 +608,7 @@ static void test_scenario__unknown_keys_are_errors_all_in_one_run(void **state)
     scenario_free(file);
 }
 
-/* One value of the small scenario replaced, and what is said to that. */
+/* One value of the small scenario is replaced; returns the message. */
 static void check_set(const char *assignment, const char *expected)
 {
     const char *const set[] = {assignment, NULL};
@@ -823,7 +823,7 @@ static void test_scenario__a_long_chain_and_a_wide_graph_are_quick_to_check(void
         used += (size_t)snprintf(text + used, sizeof text - used, "]}\n");
     }
     check_true(parse_with(text, NULL) == NULL);
-    check_true(diags.errors >= 1 && diags.errors <= 3); /* said where it begins, not at everybody above */
+    check_true(diags.errors >= 1 && diags.errors <= 3); /* reported where it begins, not at every caller above */
 }
 
 /* The words of policies are none of a scenario, whose manual page is another. */

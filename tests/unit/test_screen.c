@@ -74,7 +74,7 @@ static void test_screen__a_line_that_just_fits_or_ends_in_blanks_is_not_cut(void
     screen_put(&s, SCREEN_PLAIN, "123     ");
     screen_line(&s);
     screen_put(&s, SCREEN_BAD, "12345");
-    screen_put(&s, SCREEN_PLAIN, "6"); /* what was whole a moment ago is no longer */
+    screen_put(&s, SCREEN_PLAIN, "6"); /* a complete screen may be incomplete after that */
     screen_line(&s);
     check_eq_str(s.text, "12345\n123  \n>1234\u2026<\n");
     free(s.text);

@@ -226,7 +226,7 @@ static void byte_flip(const struct fixture *f, const char *name, off_t at, unsig
     close(fd);
 }
 
-/* Uses it in every way; whatever it says, nothing may crash or hang. */
+/* Calls every function on it; whatever they return, none may crash or hang. */
 static void use(struct fixture *f, bool budget)
 {
     struct becalm_moment at = {.now = NOW};
@@ -339,7 +339,7 @@ static void test_shared__a_file_that_is_removed_in_use_is_made_anew_for_all(void
     check_eq_u64(hold(&first) | hold(&second), 0);
     check_true(first.memory == place);
     check_eq_u64(take_some(&first, 600), 600);
-    check_eq_u64(take_all(&second, &f.budget), 400); /* one budget again, and not what was left of the old one too */
+    check_eq_u64(take_all(&second, &f.budget), 400); /* one budget again, without the rest of the old one */
     shared_close(&first);
     shared_close(&second);
     close_fixture(&f);
@@ -428,8 +428,8 @@ static void test_shared__nobody_replaces_what_is_held(void **state)
     check_eq_u64((uint64_t)open_budget(&f, &shared), 0);
     check_eq_u64(shared_hold(&shared, 1, NOW), 0);
     int other = open(f.path, O_RDONLY | O_DIRECTORY);
-    check_true(flock(other, LOCK_EX | LOCK_NB) != 0); /* which is what a change of numbers needs */
-    check_true(flock(other, LOCK_SH | LOCK_NB) == 0); /* and this what a use needs */
+    check_true(flock(other, LOCK_EX | LOCK_NB) != 0); /* which a change of settings needs */
+    check_true(flock(other, LOCK_SH | LOCK_NB) == 0); /* and a use needs this */
     shared_release(&shared, 1);
     check_true(flock(other, LOCK_EX | LOCK_NB) == 0);
     close(other);

@@ -2,7 +2,7 @@
 /* Answers that go on after their head: streams, downloads. They are no attempts in flight any more. */
 #include "sim_lab.h"
 
-/* A hundred streams a second of ten seconds each: a thousand at once, through a limit of so many. */
+/* A hundred streams a second of ten seconds each: a thousand at once, through a limit of 20. */
 static struct lab streams_of(const char *gate, const char *role, const char *policy)
 {
     struct lab lab;
@@ -56,8 +56,8 @@ static void test_sim_answers__answers_in_progress_are_bounded(void **state)
     lab_close(&lab);
 }
 
-/* The same requests, once with a long body and once with a long wait for their head, behind what the limit has learned
- * in an overload. */
+/* The same requests, once with a long body and once with a long wait for their head, after the limit has adapted to an
+ * overload. */
 static void test_sim_answers__a_limit_that_was_cut_lets_calls_pass_beside_streams(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void test_sim_answers__a_limit_that_was_cut_lets_calls_pass_beside_stream
     check_between_u64(after[1], 0, 850000);
 }
 
-/* A killed host cuts its streams: whoever had read a head had no success after all. */
+/* A killed host cuts its streams: a caller that had read a head has no success after all. */
 static void test_sim_answers__a_killed_host_cuts_its_streams(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void test_sim_answers__whoever_calls_reads_to_the_end(void **state)
     lab_close(&lab);
 }
 
-/* Whoever has given up before the head comes ends the stream that the gate has begun to pass on. */
+/* A caller that has given up before the head arrives ends the stream that the gate has begun to pass on. */
 static void test_sim_answers__a_gate_stops_a_stream_that_nobody_reads(void **state)
 {
     (void)state;

@@ -5,8 +5,8 @@
 #define GREEDY \
     "maxRetries: 2, budget: {kind: none}, breaker: {enabled: false}, throttle: {enabled: false}, limit: {kind: none}"
 
-/* Four services in a row, and a leaf that is dead, or hangs, from 10 s on. `passes` is what the applications do; `more`
- * is written behind it. */
+/* Four services in a row, and a leaf that is dead, or hangs, from 10 s on. `passes` says which headers the applications
+ * pass on; `more` is appended. */
 static struct lab chain_of(const char *passes, const char *more, const char *fault, const char *policy)
 {
     struct lab lab;
@@ -48,7 +48,7 @@ static void test_sim_joined__marks_pass_applications_that_know_nothing_of_them(v
     check_eq_u64(leaf_load_of("all", SIDECAR, DEAD, "joined"), 3000000);
 }
 
-/* A library is in the application, and sees no requests that come in: s1 tries again what s2 has tried by one. */
+/* A library is in the application, and sees no incoming requests: s1 repeats the attempts of s2. */
 static void test_sim_joined__only_sidecars_join(void **state)
 {
     (void)state;
@@ -71,8 +71,8 @@ static void test_sim_joined__only_sidecars_join(void **state)
     }
 }
 
-/* Two requests of one trace at s2 at once: nobody knows whose call it was that failed, so that nothing goes up from
- * there. */
+/* Two requests of one trace at s2 at once: it is unknown which of them the failed call belongs to, so that no mark goes
+ * up from there. */
 static void test_sim_joined__of_several_requests_none_gets_the_mark(void **state)
 {
     (void)state;
@@ -81,7 +81,8 @@ static void test_sim_joined__of_several_requests_none_gets_the_mark(void **state
 }
 
 /* Clients wait for 3 s, a sidecar for a second. A leaf that hangs is tried three times by the sidecar next to it, as
- * long as the client waits; the calls above end with that. Alone, each tries again, and the leaf works for nobody. */
+ * long as the client waits; the calls above end with that. Alone, each hop retries, and the leaf's answers reach no
+ * client. */
 static void test_sim_joined__deadlines_pass_them_too(void **state)
 {
     (void)state;
@@ -93,7 +94,7 @@ static void test_sim_joined__deadlines_pass_them_too(void **state)
     check_between_u64(load, 1000000, 3000000);
     check_true(alone.measure.service[3].mean_ppm > 2 * load);
     check_between_u64(load, all.measure.service[3].mean_ppm * 9 / 10, all.measure.service[3].mean_ppm * 11 / 10);
-    /* What s1 asks of s2 after a second has the rest of the client's time, and no more. */
+    /* A call of s1 to s2 after a second has the rest of the client's time, and no more. */
     check_true(joined.result.service[2].ended[BECALM_WHY_DEADLINE] > 0);
     check_eq_u64(alone.result.service[2].ended[BECALM_WHY_DEADLINE], 0);
     lab_close(&joined);
@@ -101,7 +102,7 @@ static void test_sim_joined__deadlines_pass_them_too(void **state)
     lab_close(&all);
 }
 
-/* `join: []` of a policy file is what it is in the gateway. */
+/* `join: []` of a policy file has the same meaning as in the gateway. */
 static void test_sim_joined__a_policy_file_may_switch_it_off(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often the simulator asks for memory: for what there is, and never for what happens. */
+/* The simulator's allocations: for the objects of a world, and never for its events. */
 #include "sim/reference.h"
 #include "sim/world.h"
 
@@ -83,7 +83,7 @@ static void test_sim_memory__no_event_allocates(void **state)
     struct cost ten = cost_of("length=20s");
     check_true(one.events > 10000);
     check_true(ten.events > 9 * one.events);
-    /* What grows does so by doubling, and is nearly as large as it gets after 2 s. */
+    /* Tables grow by doubling, and are nearly at their final size after 2 s. */
     check_between_u64(ten.allocations, one.allocations, one.allocations + 20);
 #else
     skip();

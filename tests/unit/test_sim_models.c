@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Built-in scenarios that are models of their own: contention for a row, a herd that reconnects, a charge that must not
- * be made twice. What is known of them must come out; docs/simulation.md says where the figures are from. */
+ * be made twice. Their known results must come out; docs/simulation.md names the sources of the figures. */
 #include "sim/measure.h"
 #include "sim/reference.h"
 
@@ -8,10 +8,10 @@
 
 #include "check.h"
 
-/* Who looks for other faults than these need not see every seed: tests/CMakeLists.txt. */
+/* Sanitizers look for other faults and need not run every seed: tests/CMakeLists.txt. */
 #if defined(BECALM_FEW_SEEDS)
 #define SEEDS      5u
-#define MORE_SLACK 15u /* percent: of the mean of so few */
+#define MORE_SLACK 15u /* percent: of the mean of so few seeds */
 #else
 #define SEEDS      50u
 #define MORE_SLACK 0u
@@ -23,7 +23,7 @@ struct run {
     const char *policy;
 };
 
-/* The scenario, loaded; the world has one thread, so ThreadSanitizer is not kept waiting for what it can't find. */
+/* The scenario, loaded; the world has one thread, so ThreadSanitizer runs a short form: it can find nothing. */
 static struct scenario_file *load(const struct run *run)
 {
     static struct becalm_diags diags;
@@ -67,7 +67,7 @@ static struct race race(const char *policy, const char *callers)
         struct measure measure;
         run_one(plan, policy, seed, &result);
         check_true(measure_take(plan, &result, &measure) == 0);
-        check_eq_u64(measure.success_ppm, 1000000); /* everybody writes in the end */
+        check_eq_u64(measure.success_ppm, 1000000); /* all callers write in the end */
         sum.attempts += measure.service[0].attempts;
         sum.completed_us += measure.completed_us;
         measure_free(&measure);
@@ -200,7 +200,7 @@ static void test_sim_herd__jitter_and_a_cap_on_connecting_keep_it_up_from_the_fi
 
 enum { CHARGE, KEYED_CHARGE };
 
-/* What both services did, and the calls and attempts that asked for it. */
+/* The executions of both services, and the calls and attempts behind them. */
 struct bill {
     struct world_effects effects;
     uint64_t calls;
@@ -237,7 +237,7 @@ static void test_sim_twilio__without_a_key_every_event_charges_again(void **stat
         check_eq_u64(bill[CHARGE].effects.executed, bill[CHARGE].calls);
         check_eq_u64(bill[CHARGE].attempts, bill[CHARGE].calls);    /* at least no retry makes it worse */
         check_between_u64(bill[CHARGE].effects.repeated, 100, 100); /* every account */
-        check_true(bill[CHARGE].effects.most >= 12);                /* so many events an account has, in the mean */
+        check_true(bill[CHARGE].effects.most >= 12);                /* the mean number of events of an account */
     }
 }
 

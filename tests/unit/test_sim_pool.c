@@ -17,7 +17,8 @@ static void test_sim_pool__a_connection_is_made_once_and_kept(void **state)
     lab_close(&lab);
 }
 
-/* A page of 48 calls at once, half a second to the host: so many reach it in each second from the second one on. */
+/* A page of 48 calls at once, half a second to the host: the number that reaches it in each second from the second one
+ * on. */
 static void check_page(const char *role, uint64_t first, uint64_t second, uint64_t third)
 {
     struct lab lab;
@@ -47,8 +48,8 @@ static void test_sim_pool__sixteen_are_made_at_once(void **state)
     check_page("library", 48, 0, 0); /* libcurl has no such bound */
 }
 
-/* Ten connections of 100 ms carry a hundred calls a second. Who waits in vain was never sent: that is nobody's timeout,
- * and no limit is cut for it. */
+/* Ten connections of 100 ms carry a hundred calls a second. A call that waits in vain was never sent: that is no
+ * timeout of an attempt, and no limit is cut for it. */
 static void test_sim_pool__who_waits_in_vain_is_no_evidence_against_the_service(void **state)
 {
     (void)state;
@@ -67,12 +68,12 @@ static void test_sim_pool__who_waits_in_vain_is_no_evidence_against_the_service(
         check_eq_u64(lab.result.service[0].ended[BECALM_WHY_LIMIT] + lab.result.service[0].ended[BECALM_WHY_SHED], 0);
         check_eq_u64(lab.result.service[0].limit[29], i == 0 ? 1000 : 10000);
         check_eq_u64(lab.result.service[0].first,
-                     lab.result.service[0].arrivals_fault); /* what was never sent is none */
+                     lab.result.service[0].arrivals_fault); /* an attempt that was never sent does not count */
         lab_close(&lab);
     }
 }
 
-/* World 5: streams fill the pool of a gateway; as many connections as they need, and nobody waits. */
+/* World 5: streams fill the pool of a gateway; as many connections as they need, and no call waits. */
 static uint64_t beside_streams(const char *most)
 {
     char text[512];
@@ -131,7 +132,7 @@ static void test_sim_pool__a_restart_is_waited_out(void **state)
                        gate[i]);
         struct lab lab = lab_of(text, "becalm");
         check_eq_u64(lab.measure.success_ppm, 1000000);
-        check_between_u64(lab.result.service[0].refused[10], 4, 30); /* probes, and who had been dialling */
+        check_between_u64(lab.result.service[0].refused[10], 4, 30); /* probes, and calls that were connecting */
         check_between_u64(lab.result.service[0].connected_most, 2, 110);
         lab_close(&lab);
     }
@@ -177,7 +178,7 @@ static void test_sim_pool__attempts_share_connections_up_to_their_streams(void *
     check_shared("pool: {maxPerHost: 2, streams: 5}\n", 2, 100, 200); /* ten at once, and there are twenty */
 }
 
-/* All calls of an instant are on one connection when it is lost. Their host goes on; its answers reach nobody. */
+/* All calls of an instant are on one connection when it is lost. Their host goes on; its answers reach no caller. */
 static void check_lost(const char *protocol, uint64_t lost)
 {
     char text[512];
@@ -192,7 +193,7 @@ static void check_lost(const char *protocol, uint64_t lost)
     check_eq_u64(lab.result.service[0].failed[1], 0); /* by its own count it answers all of them, later */
     check_eq_u64(good_ppm(&lab, 0, 0, 20), 1000000 * (40 - lost) / 40);
     lab_close(&lab);
-    lab = lab_of(text, "becalm"); /* who asks again gets another connection */
+    lab = lab_of(text, "becalm"); /* a retry gets another connection */
     check_eq_u64(lab.measure.calls, 40);
     check_between_u64(good_ppm(&lab, 0, 0, 20), 1000000 * (40 - lost) / 40, 1000000);
     lab_close(&lab);
@@ -205,7 +206,8 @@ static void test_sim_pool__a_lost_connection_fails_all_of_its_streams_and_no_oth
     check_lost("h1", 1);
 }
 
-/* A host that is killed takes shared connections with it; who is refused makes no further ones; all is well after it.
+/* A host that is killed takes shared connections with it; refused callers open no further ones; all calls succeed
+ * afterwards.
  */
 static void test_sim_pool__shared_connections_end_with_their_host(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What befalls the store of a shared budget, and what its eight instances do: everything fails, so that all the budget
- * is wanted. bench/fleet/beside.py sets the same beside a real Redis. */
+/* Faults of the store of a shared budget, and the reaction of its eight instances: all calls fail, so that the whole
+ * budget is wanted. bench/fleet/beside.py sets the same beside a real Redis. */
 #include "sim_lab.h"
 
 #define AT 20u /* second of the fault */
@@ -42,7 +42,7 @@ static uint64_t used(const struct lab *lab, uint32_t from, uint32_t to)
     return retries * 5000 / (all - retries);
 }
 
-/* Whatever it was: a calm before it, and all is well ten seconds later; and no second above 1.35 of the budget. */
+/* For every fault: calm before it, recovery within ten seconds after it, and no second above 1.35 of the budget. */
 static void check_calm(const struct lab *lab)
 {
     check_between_u64(used(lab, 5, AT), 960, 1030);
@@ -75,7 +75,7 @@ static void test_sim_store__a_stopped_one_costs_a_second_and_then_the_own_share_
     (void)state;
     struct lab lab = lab_with("8s", "hangStore: true");
     check_bounds(&lab);
-    check_between_u64(used(&lab, AT, AT + 1), 0, 400); /* who waits for an answer has no lease and no share */
+    check_between_u64(used(&lab, AT, AT + 1), 0, 400); /* while it waits for an answer, it has no lease */
     check_eq_u64(lab.result.service[0].degraded[AT + 2], 8);
     check_between_u64(used(&lab, AT + 2, AT + 8), 930, 1050);
     check_eq_u64(lab.result.service[0].degraded[AT + 11], 0);
@@ -113,7 +113,7 @@ static void test_sim_store__late_answers_degrade_nobody(void **state)
     struct lab lab = lab_with("8s", "store: 250ms");
     check_between_u64(used(&lab, AT, AT + 12), 850, 1030);
     check_between_u64(used(&lab, AT, 45), 940, 1030);
-    for (uint32_t i = AT; i < 45; i++) { /* what was granted and on its way comes out by and by */
+    for (uint32_t i = AT; i < 45; i++) { /* granted retries that were delayed are sent little by little */
         check_between_u64(used(&lab, i, i + 1), 0, 1500);
     }
     for (uint32_t i = 5; i < 45; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A service that takes so much of each client, and answers the rest with 429 and Retry-After. */
+/* A service with a quota for each client, which answers the rest with 429 and Retry-After. */
 #include "sim_lab.h"
 
 /* The bucket gives fifty a second and ten at once, to each client by itself. */
@@ -14,7 +14,7 @@ static void test_sim_tenants__a_client_over_its_quota_gets_429_and_no_other(void
     uint64_t calls = lab.result.client[0].calls + lab.result.client[1].calls;
     uint64_t good = lab.result.client[0].latency.count + lab.result.client[1].latency.count;
     check_eq_u64(lab.result.service[0].limited, calls - good);
-    check_between_u64(world_latency_us(&lab.result.latency, 999000), 2000, 2000); /* nobody waits for it */
+    check_between_u64(world_latency_us(&lab.result.latency, 999000), 2000, 2000); /* no caller waits for it */
     lab_close(&lab);
 }
 
@@ -36,8 +36,8 @@ static void test_sim_tenants__a_quota_is_the_clients_also_behind_other_services(
     "version: 1\ndefaults: {maxRetries: 1, initialDelay: 10ms, jitter: none, deadline: " \
     "none, budget: {kind: none}, breaker: {enabled: false}, limit: {kind: none}}\n"
 
-/* A loop of one call after the other, a quota of one in two seconds: the second one of each pair waits for what it is
- * told, and succeeds then. Also through a gate, which passes the header on. */
+/* A loop of one call after the other, a quota of one in two seconds: the second call of each pair waits for its
+ * Retry-After, and succeeds then. Also through a gate, which passes the header on. */
 static void test_sim_tenants__retry_after_is_waited_for(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_sim_tenants__retry_after_is_waited_for(void **state)
     }
 }
 
-/* World 6 of the tenants: what one was told is no reason for the other to wait. */
+/* World 6 of the tenants: the Retry-After of one client does not make the other wait. */
 static void test_sim_tenants__the_hint_of_one_does_not_slow_the_other(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Worlds so simple that mathematics knows what must come out: queues, losses, loops and hedges in closed form. */
+/* Worlds so simple that theory gives the exact result: queues, losses, loops and hedges in closed form. */
 #include "sim/measure.h"
 #include "sim/reference.h"
 
 #include "check.h"
 
-/* Who looks for other faults than these sees a short run, and a wide range: tests/CMakeLists.txt. */
+/* Sanitizers look for other faults and get a short run, and a wide range: tests/CMakeLists.txt. */
 #if defined(BECALM_FEW_SEEDS)
 #define LENGTH "length: 60s\n"
 #define SLACK  10u /* times as wide */
@@ -46,7 +46,7 @@ static struct seen see(const char *text, const char *policy)
     return seen;
 }
 
-/* Within so many thousandths of what is expected. */
+/* Within this number of thousandths of the expected value. */
 static void check_near(uint64_t value, uint64_t expected, uint64_t thousandths)
 {
     uint64_t slack = expected * thousandths * SLACK / 1000;
@@ -73,7 +73,7 @@ static void test_sim_theory__one_worker_of_lognormal_time_waits_by_its_deviation
     check_near(seen.measure.latency_mean_us, 2678, 10);
 }
 
-/* Erlang's B(10, 8) = 0.12166: who finds all workers busy is lost. */
+/* Erlang's B(10, 8) = 0.12166: a request that finds all workers busy is lost. */
 static void test_sim_theory__without_a_queue_as_many_are_lost_as_erlang_says(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The built-in scenarios, run with the policies that people use and with ours: what is known of them must come out. The
- * figures are closed forms, or measurements that others have published; docs/simulation.md says which. */
+/* The built-in scenarios, run with common policies and with ours: their known results must come out. The figures are
+ * closed forms, or published measurements; docs/simulation.md names them. */
 #include "sim/measure.h"
 #include "sim/reference.h"
 
@@ -16,7 +16,7 @@ struct run {
     uint64_t seed;
 };
 
-/* What it showed. `last` is the scenario's last service, which is the one at the end of the chain. */
+/* The results of a run. `last` is the scenario's last service, which is the one at the end of the chain. */
 struct shown {
     struct measure measure;
     struct measure_service last;
@@ -24,7 +24,7 @@ struct shown {
     uint64_t endpoint_ratio_ppm; /* of its first endpoint, or of all */
 };
 
-/* So many seeds with full counts, else the first two of them. */
+/* The number of seeds with full counts, else the first two of them. */
 static uint64_t seeds(uint64_t all)
 {
     return getenv("BECALM_SOAK") != NULL || all < 2 ? all : 2;
@@ -167,7 +167,7 @@ static void test_sim_metastable_crowd__the_gate_keeps_the_service_as_busy_as_it_
         struct run run = {"metastable-crowd", .policy = "becalm", .set = {"length=200s"}, .seed = seed};
         struct shown shown = show(run);
         check_between_u64(shown.last.peak_5s_ppm, 1000000, 1100000);
-        /* 95 % of capacity / offered; above that quotient itself only by what the queue held when the fault ended */
+        /* 95 % of capacity / offered; above that quotient only by the queue at the end of the fault */
         check_between_u64(shown.measure.success_in_fault_ppm, 300 * 950000u / 850, 400 * 1000000u / 850);
     }
 }
@@ -182,7 +182,7 @@ static const struct {
               {"services.api.errors=30%", .3},
               {"services.api.errors=50%", .5}};
 
-/* |seen - expected| <= 3 sigma of a mean over so many calls, and what parts per million can't tell. */
+/* |seen - expected| <= 3 sigma of a mean over `calls` calls, plus the rounding to parts per million. */
 static void check_mean(double seen, double expected, double variance, double calls)
 {
     double off = seen - expected;
@@ -406,7 +406,7 @@ static void shared_free(struct shared_run *run)
     scenario_free(run->file);
 }
 
-/* A thousand calls a second, a fifth of which are 200; an eighth of that is what one instance may hold. */
+/* A thousand calls a second, a fifth of which are 200; an eighth of that is the share of one instance. */
 #define SHARED_BATCH 25u
 
 static void test_sim_shared_budget__eight_instances_stay_within_a_fifth_of_all(void **state)
@@ -416,7 +416,7 @@ static void test_sim_shared_budget__eight_instances_stay_within_a_fifth_of_all(v
     const struct world_service *api = run.api;
     check_eq_u64(api->shared.instances, 8);
     check_true(api->retries * 500 <= api->first * 102 + UINT64_C(500) * 8 * SHARED_BATCH);
-    /* While everything fails, what there is is used, and no second has more than what was saved up in one. */
+    /* While all calls fail, all available retries are used, and no second has more than those saved up for one. */
     check_between_u64(sum_of(api->retried, 32, 50), 18 * 200 * 95 / 100, 18 * 200 * 102 / 100);
     for (uint32_t s = 0; s < run.result.seconds; s++) {
         check_true(api->retried[s] <= 2 * 200 + 8 * SHARED_BATCH);
@@ -439,7 +439,7 @@ static void test_sim_shared_budget__without_a_store_each_lives_on_its_own_share(
     shared_free(&run);
 }
 
-/* A store that is away changes who may retry, and never when a call ends that does not retry. */
+/* A store that is away changes which calls may retry, and never the end of a call that does not retry. */
 static void test_sim_shared_budget__no_call_waits_for_the_store(void **state)
 {
     (void)state;

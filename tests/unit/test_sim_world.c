@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the world is made of, each part by itself, in scenarios small enough to know the answer beforehand. */
+/* The parts of a world, each by itself, in scenarios small enough to know the result beforehand. */
 #include "sim_lab.h"
 
 /* Shares of a fault are of the calls that begin in it, to the instant. */
@@ -19,7 +19,7 @@ static void test_sim_world__a_fault_of_half_a_second_has_a_share_of_its_own(void
     lab_close(&lab);
 }
 
-/* Two faults of which one begins where the other ends are one; a third, later, is none of it. */
+/* Two faults of which one begins where the other ends count as one; a later third one is separate. */
 static void test_sim_world__faults_that_touch_are_one(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_sim_world__a_killed_host_takes_with_it_what_it_has(void **state
                             "none");
     uint64_t lost = lab.result.client[0].begun[3] - lab.result.client[0].good[3];
     check_eq_u64(good_ppm(&lab, 0, 0, 3), 1000000);
-    check_between_u64(lost, 35, 75);                      /* what it served, and what was on its way */
+    check_between_u64(lost, 35, 75);                      /* served requests, and those in flight */
     check_between_u64(good_ppm(&lab, 0, 4, 6), 0, 60000); /* the last ones arrive when it is up again */
     check_eq_u64(good_ppm(&lab, 0, 6, 12), 1000000);      /* and its workers are free */
     lab_close(&lab);
@@ -314,14 +314,14 @@ static void test_sim_world__a_service_that_refuses_answers_at_once(void **state)
                             "clients: {users: {to: api, rate: 100/s}}\n"
                             "faults: {closed: {at: 4s, for: 2s, service: api, refuse: true}}\n",
                             "none");
-    check_eq_u64(good_ppm(&lab, 0, 0, 4), 1000000); /* what is in flight goes on */
+    check_eq_u64(good_ppm(&lab, 0, 0, 4), 1000000); /* requests in flight go on */
     check_eq_u64(good_ppm(&lab, 0, 4, 6), 0);
     check_eq_u64(lab.result.service[0].failed[4], lab.result.client[0].begun[4]);
     check_eq_u64(good_ppm(&lab, 0, 6, 10), 1000000);
     lab_close(&lab);
 }
 
-/* A connection that is refused is no request: no host had anything to do. It is counted apart, whoever tried it. */
+/* A refused connection is no request: no host did any work. It is counted apart, for every caller. */
 static void test_sim_world__a_refused_connection_is_no_load(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void test_sim_world__the_gate_chooses_the_host_and_not_its_callers(void *
     lab_close(&lab);
 }
 
-/* What callers were answered, the gate aside. */
+/* The answers to callers, without those of the gate. */
 static void note_answers(void *self, const struct world_trace *trace)
 {
     uint64_t *count = self;
@@ -452,7 +452,7 @@ static void note_queued(void *self, const struct world_trace *trace)
     *seen = true;
 }
 
-/* One request at a time where two are wanted; what has given up is tried again. */
+/* One request at a time where two are wanted; a call that has given up is retried. */
 static void test_sim_world__a_retry_never_waits_in_the_gate(void **state)
 {
     (void)state;
@@ -493,9 +493,9 @@ static void test_sim_world__deadlines_are_carried_down_the_graph(void **state)
     }
 }
 
-/* One timeout for all hops: what the wire says is cut to milliseconds, and what a service tells its sidecar is less
- * than it was told itself. So the lower hop gives up first, and its service answers for it. A library knows the
- * instant, and the message to it took a moment: there the upper one is the first. */
+/* One timeout for all hops: deadlines on the wire are cut to milliseconds, and a service passes a shorter deadline to
+ * its sidecar than it got itself. So the lower hop gives up first, and its service answers for it. A library knows the
+ * instant, and the message to it took a moment: there the upper hop is the first. */
 static uint64_t answered_in_vain(const char *role, bool carried)
 {
     struct lab lab;
@@ -525,7 +525,7 @@ static void test_sim_world__the_lowest_hop_gives_up_first(void **state)
     check_eq_u64(answered_in_vain("sidecar", false), 0);
 }
 
-/* What is seen from outside. */
+/* The results as an observer sees them. */
 
 static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void **state)
 {
@@ -549,7 +549,7 @@ static void test_sim_world__the_series_show_budget_breaker_limit_and_queue(void 
     lab_close(&lab);
 }
 
-/* So many callers that only a part of them is looked at. */
+/* More callers than the simulator looks at. */
 static void test_sim_world__the_series_look_at_every_endpoint(void **state)
 {
     (void)state;
@@ -630,14 +630,14 @@ static void test_sim_world__a_gate_serves_callers_in_turn(void **state)
                             "becalm");
     check_between_u64(good_ppm(&lab, 1, 21, 50), 999000, 1000000); /* .32, first come, first served */
     check_between_u64(good_ppm(&lab, 1, 20, 21), 600000, 1000000); /* until the limit has learned */
-    check_between_u64(good_ppm(&lab, 0, 20, 50), 250000, 300000);  /* what the others leave: 800 of 3000 a second */
+    check_between_u64(good_ppm(&lab, 0, 20, 50), 250000, 300000);  /* the rest: 800 of 3000 a second */
     check_between_u64(good_ppm(&lab, 1, 55, 70), 995000, 1000000);
     lab_close(&lab);
 }
 
 /* Callers have the queue of the host that they are. */
 
-/* A page of so many calls at once, over a limit of one, to a service of 10 ms; so many of them arrive. */
+/* A page of `calls` calls at once, over a limit of one, to a service of 10 ms; returns the number that arrives. */
 static uint64_t arrivals_of_a_page(const char *role, const char *gate, const char *timeout, unsigned calls)
 {
     struct lab lab;
@@ -683,7 +683,7 @@ static void test_sim_world__a_caller_in_role_gateway_has_a_gate(void **state)
     check_eq_u64(arrivals_of_a_page("gateway", "", "20s", 200), 76 + 29);
 }
 
-/* The limit of whom nobody told which kind: a gateway has slots, which begin at their maximum; a caller has aimd. */
+/* The limit without a written kind: a gateway has slots, which begin at their maximum; a caller has aimd. */
 static void test_sim_world__the_role_settles_the_limit(void **state)
 {
     (void)state;
@@ -699,8 +699,8 @@ static void test_sim_world__the_role_settles_the_limit(void **state)
     lab_close(&lab);
 }
 
-/* Pages of 30 calls, one every 5 s or so, and the leaf is unreachable for 30 s. What the limit was cut to does not hold
- * all of a page; those that find no slot wait for one. Without a queue no page was whole for minutes. */
+/* Pages of 30 calls, one every 5 s or so, and the leaf is unreachable for 30 s. After a cut, the limit does not hold a
+ * whole page; calls that find no slot wait for one. Without a queue no page was complete for minutes. */
 static void test_sim_world__pages_are_whole_again_soon_after_a_hang(void **state)
 {
     (void)state;
@@ -735,7 +735,7 @@ static void test_sim_world__a_client_may_have_a_timeout_of_its_own(void **state)
 }
 
 /* Two callers want 200 calls a second each and a third one 20; a queue without room behind one worker of 10 ms gives
- * them a hundred. Fair are 40, 40 and 20; by chance each gets 100/420 of what it wants. */
+ * them a hundred. Fair are 40, 40 and 20; by chance each gets 100/420 of its demand. */
 static void test_sim_world__fairness_is_the_part_that_a_fair_division_would_give(void **state)
 {
     (void)state;
@@ -745,7 +745,7 @@ static void test_sim_world__fairness_is_the_part_that_a_fair_division_would_give
                             "none");
     uint64_t all = lab.result.client[0].phase[WORLD_BEFORE].good + lab.result.client[1].phase[WORLD_BEFORE].good;
     uint64_t small = lab.result.client[1].phase[WORLD_BEFORE].good;
-    uint64_t fair = all - lab.result.client[1].phase[WORLD_BEFORE].begun; /* what the big ones may have */
+    uint64_t fair = all - lab.result.client[1].phase[WORLD_BEFORE].begun; /* the fair part of the big callers */
     check_between_u64(lab.measure.fairness_ppm, (fair + small) * 1000000 / all - 1, (fair + small) * 1000000 / all + 1);
     check_between_u64(lab.measure.fairness_ppm, 780000, 840000);
     lab_close(&lab);
@@ -758,7 +758,7 @@ static void test_sim_world__fairness_is_the_part_that_a_fair_division_would_give
 
 /* A host that restarts. */
 
-/* One process refuses connections for so long, from 10.1 s on. */
+/* One process refuses connections for this time, from 10.1 s on. */
 static void restart_run(struct lab *lab, const char *length, const char *more, const char *policy)
 {
     char text[512];
@@ -786,13 +786,13 @@ static void test_sim_world__callers_wait_out_a_restart(void **state)
     for (unsigned gate = 0; gate < 2; gate++) {
         restart_run(&lab, "600ms", gate == 1 ? ", gate: true" : "", "becalm");
         check_eq_u64(failed_calls(&lab), 0);
-        check_eq_u64(lab.result.service[0].first, lab.measure.calls); /* what no host took is no attempt */
+        check_eq_u64(lab.result.service[0].first, lab.measure.calls); /* a refused connection is no attempt */
         check_eq_u64(lab.result.service[0].retries, 0);
         check_eq_u64(lab.result.service[0].arrivals[10], lab.result.client[0].begun[10]);
         check_between_u64(lab.result.service[0].refused[10], 5, 10); /* the first one, and a probe each 100 ms */
         lab_close(&lab);
     }
-    restart_run(&lab, "600ms", "", "none"); /* nobody else waits */
+    restart_run(&lab, "600ms", "", "none"); /* no other call waits */
     check_between_u64(failed_calls(&lab), 90, 150);
     lab_close(&lab);
 }
@@ -812,12 +812,12 @@ static void test_sim_world__callers_that_are_cut_off_wait_as_in_a_restart(void *
         struct lab lab = lab_of(text, "becalm");
         check_eq_u64(failed_calls(&lab), 0);
         check_eq_u64(lab.result.service[0].retries, 0);
-        check_between_u64(world_latency_us(&lab.result.latency, 999000), 300000, 610000); /* so long they waited */
+        check_between_u64(world_latency_us(&lab.result.latency, 999000), 300000, 610000); /* they waited */
         lab_close(&lab);
     }
 }
 
-/* Refused for longer than the timeout it does not restart: it is gone. Who was parked is told so, and others fail. */
+/* Refused for longer than the timeout it does not restart: it is gone. Parked calls fail, and others fail, too. */
 static void test_sim_world__a_service_that_is_gone_is_not_waited_for(void **state)
 {
     (void)state;
@@ -829,7 +829,7 @@ static void test_sim_world__a_service_that_is_gone_is_not_waited_for(void **stat
     lab_close(&lab);
 }
 
-/* With several hosts an attempt goes to another one, and nobody waits. */
+/* With several hosts an attempt goes to another one, and no call waits. */
 static void test_sim_world__one_host_of_two_that_restarts_parks_nobody(void **state)
 {
     (void)state;
@@ -842,7 +842,7 @@ static void test_sim_world__one_host_of_two_that_restarts_parks_nobody(void **st
     lab_close(&lab);
 }
 
-/* A listener that swallows connections: whoever calls hears nothing, and who is being served gets its answer. */
+/* A listener that swallows connections: new callers get no answer, and requests in progress get theirs. */
 static void test_sim_world__a_listener_that_swallows_is_heard_of_only_by_the_timeout(void **state)
 {
     (void)state;
@@ -904,7 +904,7 @@ static void test_sim_world__a_gate_retries_as_a_gateway_does(void **state)
     check_eq_u64(good, 0);
 }
 
-/* Whoever gives up closes the connection: the gate begins no retry for it. Deadlines are not carried here. */
+/* A caller that gives up closes the connection: the gate begins no retry for it. Deadlines are not carried here. */
 static void test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left(void **state)
 {
     (void)state;
@@ -920,8 +920,8 @@ static void test_sim_world__a_gate_does_not_retry_for_a_caller_that_has_left(voi
     lab_close(&lab);
 }
 
-/* Endpoints share what their service has, unless they write their own: here one place in flight, so that 10 ms allow a
- * hundred attempts a second, whichever they are for. */
+/* Endpoints share the limit of their service, unless they write their own: here one slot, so that 10 ms allow a hundred
+ * attempts a second for all endpoints together. */
 static void test_sim_world__endpoints_share_the_limit_of_their_service(void **state)
 {
     (void)state;

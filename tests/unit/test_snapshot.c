@@ -223,7 +223,7 @@ static void test_snapshot__with_other_hosts_it_counts_the_same_calls(void **stat
     }
     assert_ptr_equal(after->target[1].state->target.limit, after->target[0].state->target.limit);
     assert_ptr_not_equal(after->target[2].state->target.limit, after->target[0].state->target.limit);
-    snapshot_drop(before); /* what was borrowed stays */
+    snapshot_drop(before); /* borrowed objects stay */
     snapshot_drop(between);
     struct state *guarded = after->target[0].state;
     struct becalm_moment at = {.now = BECALM_S};

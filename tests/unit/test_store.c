@@ -25,7 +25,7 @@ static void test_store__a_key_in_flight_is_refused_and_then_answered(void **stat
     check_eq_u64(begin(store, &second, 0), STORE_IN_FLIGHT);
     end(store, &first, 1, "done");
     check_eq_u64(store_begin(store, &second, 2, &ask), STORE_ANSWERED);
-    store_free(store); /* who has an answer keeps it */
+    store_free(store); /* a key with an answer keeps it */
     check_eq_u64(ask.answer->status, 201);
     check_eq_u64(ask.answer->fields_length, 6);
     check_eq_u64(ask.answer->body_length, 4);
@@ -182,7 +182,7 @@ static void test_store__the_least_used_answer_makes_room_and_those_in_flight_sta
     check_eq_u64(begin(store, &d, 0), STORE_FULL);
     end(store, &b, 1, "");
     end(store, &c, 2, "");
-    check_eq_u64(begin(store, &b, 3), STORE_ANSWERED); /* now c is the one that nobody asked for */
+    check_eq_u64(begin(store, &b, 3), STORE_ANSWERED); /* now c is the least recently used */
     check_eq_u64(begin(store, &d, 4), STORE_BEGUN);
     check_eq_u64(begin(store, &b, 5), STORE_ANSWERED);
     check_eq_u64(begin(store, &a, 5), STORE_IN_FLIGHT);
@@ -217,7 +217,7 @@ static void test_store__bytes_are_bounded_and_a_too_large_answer_is_released(voi
     end(store, &a, 0, large);
     check_eq_u64(counts_of(store).too_large, 1);
     check_eq_u64(begin(store, &a, 0), STORE_BEGUN);
-    check_eq_u64(begin(store, &b, 0), STORE_ANSWERED); /* and made nobody leave */
+    check_eq_u64(begin(store, &b, 0), STORE_ANSWERED); /* and displaced no key */
     store_free(store);
 }
 
@@ -262,7 +262,7 @@ static struct store_key numbered(const char *scope, uint64_t peer, unsigned numb
     return key_by(scope, peer, name, "x");
 }
 
-/* How many of somebody's first `count` keys are still answered. */
+/* The number of a client's first `count` keys that are still answered. */
 static unsigned kept_of(struct store *store, const char *scope, uint64_t peer, unsigned count, becalm_ns now)
 {
     unsigned kept = 0;
@@ -271,7 +271,7 @@ static unsigned kept_of(struct store *store, const char *scope, uint64_t peer, u
         struct store_ask ask;
         kept += store_begin(store, &key, now, &ask) == STORE_ANSWERED;
         if (ask.verdict == STORE_BEGUN) {
-            store_end(store, &key, now, &released); /* it may have pushed out nothing: who asks has least */
+            store_end(store, &key, now, &released); /* it may have displaced no key: the client has the fewest keys */
         }
         store_answer_free(ask.answer);
     }
@@ -385,7 +385,7 @@ static void test_store__keys_in_flight_of_one_scope_or_peer_take_half_and_leave_
         struct store_key key = numbered(name, 2, 0);
         check_eq_u64(begin(store, &key, 0), STORE_FULL);
     }
-    for (unsigned i = 0; i < 25; i++) { /* the next one has half of what is left */
+    for (unsigned i = 0; i < 25; i++) { /* the next one has half of the rest */
         struct store_key key = numbered("eve", 3, i);
         check_eq_u64(begin(store, &key, 0), STORE_BEGUN);
     }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Keys that are `once`: what was asked with them is done at most once in their time. */
+/* Keys that are `once`: their request is executed at most once in their time. */
 
 static struct store_key once_by(const char *scope, uint64_t peer, const char *key, const char *body)
 {
@@ -130,7 +130,7 @@ static void test_store_once__a_call_that_is_longer_than_the_ttl_is_not_begun_aga
     store_free(store); /* in flight */
 }
 
-/* Others' keys, whatever they are, are refused instead. */
+/* Keys of other clients are refused instead, in any state. */
 static void test_store_once__a_flood_pushes_no_key_out(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_store_once__a_flood_pushes_no_key_out(void **state)
     store_free(store);
 }
 
-/* The oldest first, and it stays what it is. */
+/* The oldest first, and its state stays the same. */
 static void test_store_once__for_want_of_bytes_a_key_loses_its_answer_alone(void **state)
 {
     (void)state;

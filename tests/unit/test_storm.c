@@ -6,7 +6,7 @@
 
 enum { NAIVE, BECALM };
 
-/* Hurt at 10 and healed at 30, with nobody served in between. */
+/* Hurt at 10 and healed at 30, with no call served in between. */
 static struct storm healed(void)
 {
     struct storm storm;

@@ -95,7 +95,7 @@ static void test_table__services_may_come_go_and_move(void **state)
     table_free(&table);
 }
 
-/* What is wrong with a service whose counts grew from 0 to these within a second. */
+/* The troubles of a service whose counts grew from 0 to these within a second. */
 static uint32_t troubles(struct lab_service service)
 {
     struct table table = {.row = NULL};

@@ -42,7 +42,7 @@ static void note_kind(struct becalm_throttle *throttle, becalm_ns now, enum beca
     becalm_throttle_note(throttle, &at, &outcome);
 }
 
-/* So many requests, sent or not, and so many of them accepted. */
+/* `requests` requests, sent or not, of which `accepts` were accepted. */
 static void feed(struct becalm_throttle *throttle, const struct becalm_throttle_policy *policy, becalm_ns now,
                  unsigned requests, unsigned accepts)
 {
@@ -124,7 +124,7 @@ static void test_throttle__the_probability_stays_below_one_whatever_happens(void
     struct becalm_throttle_policy policy = policy_of();
     struct becalm_throttle *throttle = throttle_new(&policy, 1);
     struct becalm_moment at = moment_at(START);
-    for (unsigned i = 0; i < 2000000; i++) { /* past the window's front door: nobody has to look at each */
+    for (unsigned i = 0; i < 2000000; i++) { /* written directly into the window, which saves a call for each */
         becalm_window_note(throttle->window, &at, 1);
     }
     check_eq_u64(becalm_throttle_chance(throttle, &policy, START), 999999);
@@ -210,7 +210,7 @@ static void test_throttle__rejected_calls_count_as_requests(void **state)
     throttle_free(throttle);
 }
 
-/* The column "throttle" of the table of outcomes: what is an accept. */
+/* The column "throttle" of the table of outcomes: the outcomes that count as accepted. */
 static void test_throttle__answers_of_the_application_are_accepts_and_refusals_are_not(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void test_throttle__an_older_now_forgets_nothing(void **state)
     throttle_free(throttle);
 }
 
-/* What K = 2 is for: a callee that takes 10 of 100 calls a second is sent twice what it takes, not ten times. */
+/* The purpose of K = 2: a callee that accepts 10 of 100 calls a second gets twice that, not ten times. */
 static void test_throttle__an_overloaded_callee_is_sent_k_times_what_it_accepts(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 #define HOUR (3600 * BECALM_S)
 
-/* What OpenSSL would get: 1, 2 (and a new ticket for the client), or 0 for a key that is not known. */
+/* The result for OpenSSL: 1, 2 (and a new ticket for the client), or 0 for a key that is not known. */
 static int opens(struct tls_tickets *tickets, unsigned char name[16], bool seals)
 {
     unsigned char iv[EVP_MAX_IV_LENGTH] = {0};
@@ -77,7 +77,7 @@ static void test_tls_tickets__the_first_key_of_a_file_seals_and_all_open(void **
     assert_non_null(tickets);
     assert_int_equal(opens(tickets, name, true), 1);
     assert_int_equal(name[0], 1);
-    tls_tickets_age(tickets, 100 * HOUR); /* a file's keys are changed by who writes it */
+    tls_tickets_age(tickets, 100 * HOUR); /* the operator changes the keys of a file */
     assert_int_equal(opens(tickets, name, false), 1);
     assert_int_equal(opens(tickets, old, false), 2);
     assert_int_equal(opens(tickets, unknown, false), 0);

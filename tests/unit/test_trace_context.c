@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* W3C Trace Context: what is a traceparent, what is written, and which traces are sampled. */
+/* W3C Trace Context: valid and invalid traceparents, written ones, and sampled traces. */
 #include "h1_lab.h"
 #include "origin/trace_context.h"
 

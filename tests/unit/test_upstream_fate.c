@@ -71,7 +71,7 @@ static void host_reads(struct lab *lab)
     check_eq_u64((uint64_t)recv(lab->host, bytes, sizeof bytes, MSG_WAITALL), sizeof bytes);
 }
 
-/* What the gateway sees first, and what it makes of it, in the end if it is still open at first. */
+/* The first event of the gateway, and its verdict, which comes later if the fate is still open at first. */
 static void check_fate(struct lab *lab, ssize_t read, enum upstream_fate fate)
 {
     char byte;

@@ -127,7 +127,7 @@ static void test_view__a_narrow_screen_has_fewer_columns_and_whole_titles(void *
     view_free(&view);
 }
 
-/* Whatever the size, and in each page: exactly the lines of the terminal, and none too wide. */
+/* For all sizes and pages: exactly the lines of the terminal, and none too wide. */
 static void test_view__fits_every_size(void **state)
 {
     struct view view;

@@ -212,7 +212,7 @@ static void test_window__amend_adds_lanes_to_that_very_note(void **state)
     note(w, 0, 1);
     amend(w, slow, 2);
     check_sums(w, 0, 2, 1, 1, 0);
-    amend(w, slow, 7); /* what it has already is not counted twice */
+    amend(w, slow, 7); /* counted notes are not counted twice */
     check_sums(w, 0, 2, 1, 1, 0);
     note(w, 0, 1);
     note(w, 0, 1);
@@ -358,7 +358,8 @@ struct crowd {
     pthread_t thread;
 };
 
-/* `marked` is at most what is in the ring and what eight threads hold in their hands: a borrow would be seen here. */
+/* `marked` is at most the notes in the ring and those that eight threads are about to write: a borrow would be seen
+ * here. */
 static void check_no_borrow(const struct becalm_window *w)
 {
     uint64_t marked = atomic_load_explicit(&becalm__window_ring(w)->marked, memory_order_relaxed);
@@ -415,7 +416,7 @@ static void crowd_run(struct crowd *crowd, void *(*run)(void *))
     pthread_barrier_destroy(&barrier);
 }
 
-/* Is what the window has kept count of what is really in its ring? */
+/* Do the sums of the window equal the content of its ring? */
 static void check_ring(const struct becalm_window *w)
 {
     const struct becalm__window_ring *ring = becalm__window_ring(w);
@@ -554,7 +555,7 @@ static void test_window__an_older_now_turns_nothing_back(void **state)
     note(w, 95 * BECALM_S, 1); /* its slice is gone: counted in the one that took its place */
     note(w, 0, 1);
     check_sums(w, 109 * BECALM_S, 13, 0, 0, 0);
-    /* A reader whose clock is behind sees what is ahead of it, too. */
+    /* A reader whose clock is behind sees notes ahead of it, too. */
     check_sums(w, 108 * BECALM_S, 13, 0, 0, 0);
     check_sums(w, 90 * BECALM_S, 13, 0, 0, 0);
     free(w);
@@ -790,7 +791,7 @@ static void test_window__time_is_exact_after_eight_threads(void **state)
     (void)state;
     struct becalm_window *w = time_new(10 * BECALM_S, 10, 2);
     struct crowd crowd[THREADS];
-    /* What a lap long ago has left behind is to be turned by whoever comes first. */
+    /* The first thread that arrives clears the slices of an earlier lap. */
     for (becalm_ns s = 50; s < 60; s++) {
         note(w, s * BECALM_S, 15);
     }

@@ -35,7 +35,7 @@ BECALM_VISIBLE int getsockopt(int fd, int level, int option, void *restrict valu
 
 #define LARGE (4u * 1024 * 1024) /* more than a socket takes */
 
-/* One end is a wire, the other one is the peer's descriptor. */
+/* One end is a wire, the other end is the peer's descriptor. */
 struct pair {
     struct wire wire;
     int peer;
@@ -157,7 +157,7 @@ static void test_wire__a_reset_breaks_it_for_reading(void **state)
     pair_free(&pair);
 }
 
-/* Reads all that the peer's socket has, and compares it with what must come next. */
+/* Reads all that the peer's socket has, and compares it with the expected bytes. */
 static size_t peer_reads(const struct pair *pair, const char *expected, size_t at)
 {
     static char into[LARGE];
@@ -183,7 +183,7 @@ static void test_wire__what_the_socket_does_not_take_waits_and_goes_in_order(voi
     check_true(sent > 0 && (size_t)sent < LARGE);
     check_true(wire_blocked(&pair.wire));
     check_eq_u64(bytes_left(&pair.wire.out), LARGE + 3 - (uint64_t)sent);
-    check_true(wire_write(&pair.wire, NULL, 0) == 0); /* still nobody reads */
+    check_true(wire_write(&pair.wire, NULL, 0) == 0); /* the peer still does not read */
     struct iovec more = part_of(text + 3 + LARGE, LARGE);
     check_true(wire_write(&pair.wire, &more, 1) == 0);
     check_eq_u64(bytes_left(&pair.wire.out), 2 * LARGE + 3 - (uint64_t)sent);

@@ -202,7 +202,7 @@ static void test_yaml__an_alias_is_a_copy_at_its_own_place(void **state)
     assert_non_null(tree);
     const struct yaml_node *a = yaml_get(yaml_get(tree->root, "a"), "b");
     const struct yaml_node *c = yaml_get(yaml_get(tree->root, "c"), "b");
-    assert_ptr_not_equal(a, c); /* who overrides a value of one changes no other */
+    assert_ptr_not_equal(a, c); /* an override of one value changes no other */
     assert_ptr_not_equal(a->item[0], c->item[0]);
     yaml_free(tree);
 }

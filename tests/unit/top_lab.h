@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* What differs between them; the rest is a service with a closed breaker and one usable host. */
+/* The differences between services; the rest is a service with a closed breaker and one usable host. */
 struct lab_service {
     const char *name;
     unsigned first, after, failed, retries;
@@ -17,7 +17,7 @@ struct lab_service {
     unsigned unpaid;     /* retries that the budget could not pay */
     const char *breaker; /* NULL: CLOSED */
     bool ejected;        /* its host is, and not usable */
-    bool ignored;        /* it is used all the same */
+    bool ignored;        /* it is still used */
     bool unhealthy;      /* a second host fails its health checks */
     bool all_unhealthy;  /* and so does the first, so that both are used */
 };

@@ -178,7 +178,7 @@ static void findings_print(const struct check *c)
         }
     }
     if (c->report.cut) {
-        printf("error: there are more than %u findings, and the rest was not judged; mend these first\n",
+        printf("error: there are more than %u findings, and the rest was not checked; fix these first\n",
                LINT_FINDINGS_MAX);
     }
 }
@@ -745,11 +745,11 @@ static int check_run(const struct cli_command *command, const struct cli_args *a
         return cli_usage(command, "--max-amplification is a number from 1 on, like 2 or 1.5; '%s' is not", most_text);
     }
     if (c.format == CHECK_FORMATS || (cli_has(command, args, "json") && format != NULL && c.format != CHECK_JSON)) {
-        return cli_usage(command, "--format is one of " CHECK_FORMAT_WORDS ", and --json is one of them; not '%s'",
+        return cli_usage(command, "--format is one of " CHECK_FORMAT_WORDS ", and --json is the same as json; not '%s'",
                          format);
     }
     if (args->word_count == 0) {
-        return cli_usage(command, "which policy? give at least one file, or - for standard input");
+        return cli_usage(command, "no policy is given: name at least one file, or - for standard input");
     }
     c.configs = calloc(args->word_count, sizeof(struct becalm_config *));
     if (c.configs == NULL || !files_load(&c) || judge(&c, most) != 0) {
@@ -806,7 +806,7 @@ static const struct cli_option check_options[] = {
 
 const struct cli_command cmd_check = {
     .name = "check",
-    .summary = "validate a policy, and prove how bad it can get",
+    .summary = "validate a policy, and prove its worst case",
     .usage = "check [options] POLICY...",
     .purpose = "Validates and lints policy files. From the call graph in them (calls: [...]) it\n"
                "computes how many attempts one client request can become at each service, and\n"

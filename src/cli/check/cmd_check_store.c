@@ -24,8 +24,8 @@ static void permissions_tell(const struct visit *v, const struct redis_site *sit
         (void)snprintf(list + length, sizeof list - length, " %s", probe->missing[i]);
     }
     becalm_diag_add(v->diags, BECALM_ERROR, becalm_config_name(v->config), v->at.line, v->at.column, "store",
-                    "the store %s does not let the user %s do all that is needed; write ACL SETUSER %s%s", probe->host,
-                    user, user, list);
+                    "the store %s does not give the user %s all permissions that a gateway needs; run ACL SETUSER %s%s",
+                    probe->host, user, user, list);
 }
 
 static void probe_tell(const struct visit *v, const struct redis_site *site, const struct redis_probe *probe)
@@ -38,7 +38,7 @@ static void probe_tell(const struct visit *v, const struct redis_site *site, con
         permissions_tell(v, site, probe);
     } else {
         becalm_diag_add(v->diags, BECALM_NOTE, name, v->at.line, v->at.column, "store",
-                        "the store %s answers, and lets us do all that is needed", probe->host);
+                        "the store %s answers, and grants all permissions that a gateway needs", probe->host);
     }
 }
 

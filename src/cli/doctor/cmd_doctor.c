@@ -164,7 +164,7 @@ static int policy_lint(struct doctor *d)
     }
     if (errors + warnings > 0) {
         doctor_say(d, errors > 0 ? DOCTOR_FAULT : DOCTOR_WARNING, "policy",
-                   "%s is valid, with %u error%s and %u warning%s of the linter" DO "`becalm check %s` has them",
+                   "%s is valid, with %u error%s and %u warning%s of the linter" DO "`becalm check %s` lists them",
                    becalm_config_name(d->config), errors, errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s",
                    becalm_config_name(d->config));
     } else {
@@ -191,7 +191,7 @@ static int policy_load(struct doctor *d, const struct cli_command *command, cons
         rc = tls_set_make(&set, &(struct tls_set_plan){.config = *config}, diags);
         tls_set_drop(set);
     }
-    diags_tell(d, "policy", diags, "mend the file there");
+    diags_tell(d, "policy", diags, "fix the file there");
     d->config = *config;
     return rc == BECALM_ENOMEM ? rc : d->config == NULL ? 0 : policy_lint(d);
 }
@@ -262,19 +262,23 @@ static int run(const struct cli_command *command, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "admin", .argument = "ADDRESS", .help = "of the gateway that runs; the policy's, or 127.0.0.1:9900"},
+    {.name = "admin",
+     .argument = "ADDRESS",
+     .help = "the running gateway's admin address; the policy's, or 127.0.0.1:9900"},
     {.name = "token-file",
      .argument = "FILE",
-     .help = "one word, for gateways that ask for a token",
+     .help = "a file with the token, where the gateway needs one",
      .complete = CLI_FILE},
-    {.name = "timeout", .argument = "TIME", .help = "for a name and for the hosts of a service: 2s; 10ms to 1m"},
+    {.name = "timeout",
+     .argument = "TIME",
+     .help = "time limit for a DNS name, and for the hosts of a service: 2s; 10ms to 1m"},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the policy: role=sidecar", .many = true},
     {.name = "root",
      .argument = "DIR",
      .help = "where the machine's /proc and /sys are: /host in a container",
      .complete = CLI_FILE},
-    {.name = "strict", .help = "warnings fail too"},
-    {.name = "json", .help = "as JSON, for scripts"},
+    {.name = "strict", .help = "exit with 1 on warnings too"},
+    {.name = "json", .help = "print JSON, for scripts"},
     {.name = NULL},
 };
 

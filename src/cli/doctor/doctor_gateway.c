@@ -80,8 +80,8 @@ static void examine(struct doctor *d, const char *admin, const struct state *sta
     if (state->reload_failed) {
         doctor_say(
             d, DOCTOR_FAULT, TOPIC,
-            "it runs an older policy, because the file that is there was refused: %s; do: mend it, and the gateway "
-            "takes it by itself",
+            "it runs an older policy, because it refused the present file: %s; do: fix the file, and the gateway "
+            "reloads it by itself",
             state->reload_why);
     }
     if (state->draining) {

@@ -72,9 +72,8 @@ static void resolve_name(struct ward *w, const struct address *address)
     }
     if (!w->answered) {
         w->unknown++;
-        doctor_say(w->doctor, DOCTOR_WARNING, "dns",
-                   "%s: no name server says anything about %s; do: look at /etc/resolv.conf", w->service->name,
-                   w->host);
+        doctor_say(w->doctor, DOCTOR_WARNING, "dns", "%s: no name server answers for %s; do: look at /etc/resolv.conf",
+                   w->service->name, w->host);
     }
     if (resolve != NULL) {
         resolve_stop(w->resolver, resolve);

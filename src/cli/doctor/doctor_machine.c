@@ -90,9 +90,10 @@ static void wall_clock(struct doctor *d)
     struct timex clock = {.modes = 0};
     time_t now = time(NULL);
     if (now < NOT_BEFORE) {
-        doctor_say(d, DOCTOR_FAULT, "clock",
-                   "it is before 2026 here, so that no certificate is valid yet; do: set the clock, and run chrony or "
-                   "systemd-timesyncd");
+        doctor_say(
+            d, DOCTOR_FAULT, "clock",
+            "this machine's date is before 2026, so no certificate is valid yet; do: set the clock, and run chrony or "
+            "systemd-timesyncd");
         return;
     }
     int state = adjtimex(&clock);
@@ -130,7 +131,8 @@ static void local_ports(struct doctor *d)
     uint64_t ports = range[1] - range[0] + 1;
     if (ports < PORTS_LEAST) {
         doctor_say(d, DOCTOR_WARNING, "kernel",
-                   "net.ipv4.ip_local_port_range has %" PRIu64 " ports: so many connections one host can have; do: "
+                   "net.ipv4.ip_local_port_range has %" PRIu64
+                   " ports: one host can have no more connections than that; do: "
                    "sysctl -w net.ipv4.ip_local_port_range='32768 60999'",
                    ports);
         return;

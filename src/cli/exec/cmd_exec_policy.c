@@ -387,7 +387,7 @@ static int set_agrees(const char *set, const struct cli_command *command, const 
         size_t length = strlen(parts[i]);
         bool of_part = strncmp(set, parts[i], length) == 0 && (set[length] == '.' || set[length] == '=');
         if (of_part && !cli_has(command, args, parts[i]) && !cli_has(command, args, "policy")) {
-            return cli_usage(command, "--set %s needs --%s NAME: without it there is none", set, parts[i]);
+            return cli_usage(command, "--set %s needs --%s NAME: without it, the key has no effect", set, parts[i]);
         }
     }
     return 0;

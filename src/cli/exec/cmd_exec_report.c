@@ -64,7 +64,7 @@ static const char *sentence_of(enum becalm_reason reason)
         const char *sentence;
     } own[] = {
         {BECALM_WHY_STOPPED, "its output matches --stop-if"},
-        {BECALM_WHY_NOT_REPLAYABLE, "it was given more standard input than --stdin-max"},
+        {BECALM_WHY_NOT_REPLAYABLE, "its standard input was longer than --stdin-max"},
         {BECALM_WHY_ANSWER_DELIVERED, "it printed more than --output-max, which was shown"},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
@@ -202,7 +202,7 @@ void exec_write_textfile(FILE *out, const struct exec_voice *voice, const struct
     double seconds = milliseconds(becalm_ns_since(record->ended_at, record->began_at)) / 1000;
     write_gauge(out, name, "last_success", "1 if the latest run succeeded in the end, else 0.",
                 record->reason == BECALM_WHY_OK);
-    write_gauge(out, name, "last_exit_code", "What becalm exec exited with.", report->code);
+    write_gauge(out, name, "last_exit_code", "The exit code of becalm exec.", report->code);
     write_gauge(out, name, "last_attempts", "Attempts of the latest run.", record->attempts);
     write_gauge(out, name, "last_duration_seconds", "How long the latest run took, waits included.", seconds);
     write_gauge(out, name, "last_end_timestamp_seconds", "When the latest run ended, in seconds since 1970.",

@@ -166,7 +166,7 @@ static int list(const struct directory *directory, bool as_json)
         json_text(&json, "directory", directory->path);
         json_array(&json, "shared");
     } else {
-        printf("%s: %s\n", directory->path, count == 0 ? "nothing is shared" : "what processes share");
+        printf("%s: %s\n", directory->path, count == 0 ? "nothing is shared" : "shared budgets and breakers");
     }
     for (int i = 0; i < count; i++) {
         struct listed listed;
@@ -193,7 +193,7 @@ int exec_list(const char *named, bool as_json)
     struct directory directory;
     char why[TEXT_BYTES];
     if (!directory_find(&directory, named, why, sizeof why)) {
-        return cli_fail(&cmd_exec, "no process shares anything here: %s", why);
+        return cli_fail(&cmd_exec, "no budget or breaker is shared here: %s", why);
     }
     int rc = list(&directory, as_json);
     directory_close(&directory);

@@ -164,7 +164,7 @@ static int inject_run(const struct cli_command *self, const struct cli_args *arg
     memcpy(word, args->words[1], length);
     word[length] = '\0';
     if (cli_value(self, args, "for") == NULL) {
-        return cli_usage(self, "how long? Give --for 30s: there is no fault without an end");
+        return cli_usage(self, "a fault needs an end: give its length, such as --for 30s");
     }
     if (!fault_desk_open(&desk, self, args, &code)) {
         return code;
@@ -273,19 +273,24 @@ static int clear_run(const struct cli_command *self, const struct cli_args *args
 /* ---- the commands ---- */
 
 static const struct cli_option inject_options[] = {
-    {.name = "for", .argument = "TIME", .help = "how long it lasts, up to 1h; there is none without an end"},
-    {.name = "endpoint", .argument = "NAME", .help = "this endpoint alone; default: the service's own rules"},
-    {.name = "share", .argument = "PERCENT", .help = "of the attempts or calls: 100%"},
-    {.name = "status", .argument = "STATUS", .help = "of answers that are errors: 502; 400 to 599"},
+    {.name = "for", .argument = "TIME", .help = "the length of the fault, up to 1h; required"},
+    {.name = "endpoint",
+     .argument = "NAME",
+     .help = "only calls of this endpoint; 'default': of the service's own rules"},
+    {.name = "share", .argument = "PERCENT", .help = "the share of attempts or calls that it hits: 100%"},
+    {.name = "status", .argument = "STATUS", .help = "the status of answers with errors: 502; 400 to 599"},
     {.name = "towards",
      .argument = "WHOM",
-     .help = "hosts: attempts fail; clients: calls do, before the engine sees them",
+     .help = "hosts: attempts fail; clients: calls fail, before the engine sees them",
      .complete = CLI_WORDS,
      .words = "hosts clients"},
-    {.name = "client", .argument = "NETWORK", .help = "only calls from there; may be repeated", .many = true},
-    {.name = "header", .argument = "FIELD", .help = "only calls with it, 'name: value'; may be repeated", .many = true},
-    {.name = "cap", .argument = "N", .help = "it is over when it has hit so many: 100000"},
-    {.name = "name", .argument = "NAME", .help = "by which it is cleared and seen"},
+    {.name = "client", .argument = "NETWORK", .help = "only calls from this network; may be repeated", .many = true},
+    {.name = "header",
+     .argument = "FIELD",
+     .help = "only calls with this header, 'name: value'; may be repeated",
+     .many = true},
+    {.name = "cap", .argument = "N", .help = "the fault ends after it has hit N calls: 100000"},
+    {.name = "name", .argument = "NAME", .help = "the name of the fault, for list and clear"},
     {.name = "json", .help = "print the gateway's answer"},
     FAULT_DESK_OPTIONS,
     {.name = NULL},
@@ -298,7 +303,7 @@ static const struct cli_option list_options[] = {
 };
 
 static const struct cli_option clear_options[] = {
-    {.name = "json", .help = "print the gateway's answer, of several names the last"},
+    {.name = "json", .help = "print the gateway's answer; for several names, the last one"},
     FAULT_DESK_OPTIONS,
     {.name = NULL},
 };
@@ -313,10 +318,10 @@ static const struct cli_option play_options[] = {
      .help = "simulate with this policy instead of the default one",
      .complete = CLI_FILE},
     {.name = "set", .argument = "KEY=VALUE", .help = "override a key of the scenario; may be repeated", .many = true},
-    {.name = "cap", .argument = "N", .help = "each is over when it has hit so many: 100000"},
+    {.name = "cap", .argument = "N", .help = "each fault ends after it has hit N calls: 100000"},
     {.name = "skip", .help = "leave out faults that no gateway can inject"},
     {.name = "json", .help = "every second as a JSON object on a line"},
-    {.name = "dry-run", .help = "print the orders, and give none"},
+    {.name = "dry-run", .help = "print the faults, and inject none"},
     FAULT_DESK_OPTIONS,
     {.name = NULL},
 };

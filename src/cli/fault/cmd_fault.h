@@ -28,11 +28,11 @@ int fault_desk_order(struct fault_desk *, const char *method, const char *name, 
 /* becalm fault play; an exit code. */
 int fault_play(const struct cli_command *, const struct cli_args *);
 
-#define FAULT_DESK_OPTIONS                                                                                        \
-    {.name = "admin", .argument = "ADMIN", .help = "the gateway's admin address: 127.0.0.1:9900, or unix:/path"}, \
-    {                                                                                                             \
-        .name = "token-file", .argument = "FILE", .help = "one word, the token of its adminTokenFile",            \
-        .complete = CLI_FILE                                                                                      \
+#define FAULT_DESK_OPTIONS                                                                                         \
+    {.name = "admin", .argument = "ADMIN", .help = "the gateway's admin address: 127.0.0.1:9900, or unix:/path"},  \
+    {                                                                                                              \
+        .name = "token-file", .argument = "FILE", .help = "a file with the token of the gateway's adminTokenFile", \
+        .complete = CLI_FILE                                                                                       \
     }
 
 #endif

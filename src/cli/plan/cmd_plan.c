@@ -232,10 +232,10 @@ void plan_print_yaml(const struct plan_text *yaml)
 
 static const struct cli_option amplification_options[] = {
     {.name = "services", .argument = "N", .help = "services in the chain, of which all but the last retry"},
-    {.name = "layers", .argument = "N", .help = "or: layers that retry, above the one that fails"},
+    {.name = "layers", .argument = "N", .help = "instead of --services: layers that retry, above the failing one"},
     {.name = "rps", .argument = "RATE", .help = "requests per second of the clients (default 1)"},
     {.name = "retries", .argument = "N", .help = "retries of each layer (default 2)"},
-    {.name = "attempts", .argument = "N", .help = "or: attempts, the first one included"},
+    {.name = "attempts", .argument = "N", .help = "instead of --retries: attempts, the first one included"},
     {.name = "budget", .argument = "PERCENT", .help = "retry budget of each layer, of its first attempts"},
     {.name = "json", .help = "print JSON"},
     {.name = NULL},
@@ -245,10 +245,10 @@ static const struct cli_option budget_options[] = {
     {.name = "requests-per-second",
      .argument = "RATE",
      .help = "average on the wire at a peak of healthy traffic, retries included"},
-    {.name = "retries-per-second", .argument = "RATE", .help = "the most of them in that time"},
+    {.name = "retries-per-second", .argument = "RATE", .help = "the most retries per second at that peak"},
     {.name = "latency", .argument = "TIME", .help = "average time of a request"},
     {.name = "instances", .argument = "N", .help = "how many processes send these requests (default 1)"},
-    {.name = "prometheus", .argument = "URL", .help = "ask this server for both rates instead"},
+    {.name = "prometheus", .argument = "URL", .help = "ask this Prometheus for both rates instead"},
     {.name = "service", .argument = "NAME", .help = "of one service only; the YAML is for it too"},
     {.name = "window", .argument = "TIME", .help = "how far back to look (default 1h)"},
     {.name = "rate", .argument = "TIME", .help = "range of each rate (default 1m)"},
@@ -260,23 +260,23 @@ static const struct cli_option budget_options[] = {
 static const struct cli_option tune_options[] = {
     {.name = "deadline", .argument = "TIME", .help = "time that a caller waits for the whole call"},
     {.name = "latency-p50", .argument = "TIME", .help = "half of the answers take at most this long"},
-    {.name = "latency-p95", .argument = "TIME", .help = "95 of 100"},
-    {.name = "latency-p99-5", .argument = "TIME", .help = "199 of 200"},
-    {.name = "prometheus", .argument = "URL", .help = "ask this server for a histogram instead"},
-    {.name = "metric", .argument = "NAME", .help = "its name (default " PROMETHEUS_LATENCY ")"},
+    {.name = "latency-p95", .argument = "TIME", .help = "95 of 100 answers"},
+    {.name = "latency-p99-5", .argument = "TIME", .help = "199 of 200 answers"},
+    {.name = "prometheus", .argument = "URL", .help = "ask this Prometheus for a histogram instead"},
+    {.name = "metric", .argument = "NAME", .help = "the name of the histogram (default " PROMETHEUS_LATENCY ")"},
     {.name = "service", .argument = "NAME", .help = "of one service only; the YAML is for it too"},
     {.name = "window", .argument = "TIME", .help = "how far back to look (default 1h)"},
     {.name = "timeout", .argument = "TIME", .help = "how long to wait for an answer (default 10s)"},
-    {.name = "retries", .argument = "N", .help = "judge this many retries"},
-    {.name = "initial-delay", .argument = "TIME", .help = "with this wait before the first"},
-    {.name = "max-delay", .argument = "TIME", .help = "and this one at most"},
+    {.name = "retries", .argument = "N", .help = "judge this number of retries"},
+    {.name = "initial-delay", .argument = "TIME", .help = "with --retries: the wait before the first retry"},
+    {.name = "max-delay", .argument = "TIME", .help = "with --retries: the longest wait"},
     {.name = "json", .help = "print JSON"},
     {.name = NULL},
 };
 
 static const struct cli_option contention_options[] = {
-    {.name = "clients", .argument = "N", .help = "how many failed together and retry"},
-    {.name = "window", .argument = "SLOTS", .help = "slots that they choose from (default 1024)"},
+    {.name = "clients", .argument = "N", .help = "clients that failed together and retry"},
+    {.name = "window", .argument = "SLOTS", .help = "slots that the clients choose from (default 1024)"},
     {.name = "json", .help = "print JSON"},
     {.name = NULL},
 };
@@ -284,11 +284,11 @@ static const struct cli_option contention_options[] = {
 static const struct cli_command plan_commands[] = {
     {
         .name = "amplification",
-        .summary = "how often a chain of services repeats one request",
+        .summary = "the number of attempts that a chain of services makes of one request",
         .usage = "plan amplification [options]",
-        .purpose = "Computes the load on every service of a chain whose last one fails everything:\n"
-                   "each layer repeats what the layer above repeats. Shows what a retry budget in\n"
-                   "every layer makes of it.",
+        .purpose = "Computes the load on every service of a chain whose last service fails every\n"
+                   "request: each layer multiplies the retries of the layer above. Shows the effect\n"
+                   "of a retry budget in every layer.",
         .options = amplification_options,
         .examples = "  becalm plan amplification --services 10 --rps 100 --retries 1\n"
                     "  becalm plan amplification --services 10 --rps 100 --budget 5%\n"
@@ -316,7 +316,8 @@ static const struct cli_command plan_commands[] = {
         .purpose = "Recommends attempt timeout, delays, number of retries and hedge delay from the\n"
                    "latencies of a healthy service: given as quantiles, asked from a Prometheus, or\n"
                    "in FILE, one per line (12.5ms, or 12.5 for milliseconds; - is standard input).\n"
-                   "With --retries it judges that many, and refuses what cannot fit.",
+                   "With --retries it judges that number of retries, and refuses one that does not\n"
+                   "fit into the deadline.",
         .options = tune_options,
         .examples = "  becalm plan tune --latency-p50 40ms --latency-p99-5 900ms --deadline 4s\n"
                     "  becalm plan tune --deadline 2s latencies.txt\n"
@@ -331,7 +332,7 @@ static const struct cli_command plan_commands[] = {
         .summary = "how often clients that retry together collide",
         .usage = "plan contention --clients N [options]",
         .purpose = "Computes how many pairs of N clients that failed together come back in the same\n"
-                   "slot of a window, N(N-1)/2W, and what jitter does to it.",
+                   "slot of a window, N(N-1)/2W, and the effect of jitter.",
         .options = contention_options,
         .examples = "  becalm plan contention --clients 1000 --window 1024\n",
         .run = plan_run_contention,
@@ -343,7 +344,7 @@ const struct cli_command cmd_plan = {
     .name = "plan",
     .summary = "arithmetic before production, from figures or a Prometheus",
     .usage = "plan COMMAND [options] ...",
-    .purpose = "Says before production how bad it can get, and which numbers to write into the\n"
+    .purpose = "Computes the worst case before production, and the numbers to write into the\n"
                "policy file: from figures that you type, or from a Prometheus.",
     .examples = "  becalm plan amplification --services 10 --rps 100 --retries 1\n"
                 "  becalm plan budget --requests-per-second 100.77 --retries-per-second 5.77\n"

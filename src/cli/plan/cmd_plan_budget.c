@@ -44,10 +44,11 @@ static void note_share(struct answer *answer)
 {
     const struct plan_budget *budget = &answer->budget;
     if (budget->storm) {
-        plan_note(&answer->notes,
-                  "More than %u %% retries are a storm or a service that fails, not a measure of what it needs when it "
-                  "is healthy. Measure again when it is; %u %% is the most that makes sense.",
-                  PLAN_BUDGET_STORM_PERCENT, PLAN_BUDGET_STORM_PERCENT);
+        plan_note(
+            &answer->notes,
+            "More than %u %% retries are a storm or a failing service, not a measure for healthy traffic. Measure "
+            "again when the service is healthy; %u %% is the most that makes sense.",
+            PLAN_BUDGET_STORM_PERCENT, PLAN_BUDGET_STORM_PERCENT);
     } else if (answer->traffic.retries <= 0) {
         plan_note(&answer->notes, "There were no retries. 1 %% is the least that makes sense; measure at a peak.");
     }

@@ -77,7 +77,7 @@ static void print_text(uint64_t clients, uint64_t slots)
         plan_print_sentence("For less than one it takes more than %s slots, N(N-1)/2.", quiet);
     }
     putchar('\n');
-    plan_print_heading("What jitter does to it, when the delay is %s slot%s long", window, slots == 1 ? "" : "s");
+    plan_print_heading("The effect of jitter, when the delay is %s slot%s long", window, slots == 1 ? "" : "s");
     printf("%13s  %13s\n", "jitter", "collisions");
     print_jitter("none", jitter.none, "all wait the same time: one slot");
     print_jitter("full", jitter.full, "over the whole delay");

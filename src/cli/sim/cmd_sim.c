@@ -509,7 +509,7 @@ static const struct cli_option options_of_sim[] = {
 
 const struct cli_command cmd_sim = {
     .name = "sim",
-    .summary = "run an incident in virtual time, and see what a policy does",
+    .summary = "run an incident in virtual time, to see the effect of a policy",
     .usage = "sim [options] SCENARIO",
     .purpose = "Runs clients, services and faults in virtual time, with the engine and the\n"
                "policy that run in production. Prints how much load retries make, how many calls\n"

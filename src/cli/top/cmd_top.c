@@ -126,13 +126,13 @@ static int top_run(const struct cli_command *self, const struct cli_args *args)
 
 static const struct cli_option top_options[] = {
     {.name = "once", .letter = '1', .help = "print one screen, and end"},
-    {.name = "json", .help = "with --once: as JSON, for scripts"},
-    {.name = "all", .help = "each address of a name is a gateway: a line each, worst first"},
+    {.name = "json", .help = "with --once: print JSON, for scripts"},
+    {.name = "all", .help = "ask every address of a DNS name: a line for each gateway, worst first"},
     {.name = "fleet", .help = "the processes that share its store, worst first"},
-    {.name = "interval", .letter = 'n', .argument = "TIME", .help = "how often to ask: 1s; 100ms to 1h"},
+    {.name = "interval", .letter = 'n', .argument = "TIME", .help = "the time between two requests: 1s; 100ms to 1h"},
     {.name = "token-file",
      .argument = "FILE",
-     .help = "one word, for gateways that ask for a token",
+     .help = "a file with the token, where the gateway needs one",
      .complete = CLI_FILE},
     {.name = NULL},
 };

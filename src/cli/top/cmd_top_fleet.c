@@ -265,7 +265,7 @@ static int page_read(const char *text, size_t length, bool shows)
         }
     }
     if (shows && stores == 0 && !json.failed) {
-        printf("This gateway shares nothing: its policy has no shared budget.\n");
+        printf("This gateway has no fleet: its policy has no shared budget.\n");
     }
     return json.failed ? -1 : ready;
 }
@@ -295,7 +295,7 @@ static int show(const struct cli_command *self, const struct watch *watch, struc
         there = text == NULL ? -1 : waits ? page_read(text, length, false) : 1;
     }
     if (text == NULL || there < 0) {
-        (void)cli_fail(self, "%s: %s", watch->place->name, text == NULL ? link_why(link) : "what it says is no fleet");
+        (void)cli_fail(self, "%s: %s", watch->place->name, text == NULL ? link_why(link) : "its answer is not a fleet");
         return -1;
     }
     if (as_json) {

@@ -124,7 +124,7 @@ static void resolver_tell(struct source *s, struct emit_target *service, const s
         {"DefaultSubset", "all hosts of a service are called"},
         {"Subsets", NOTE "all hosts of a service are called"},
         {"Failover", "a service has its own hosts and no others"},
-        {"LoadBalancer", NOTE "of two hosts picked at random the less busy one is used"},
+        {"LoadBalancer", NOTE "Becalm picks two hosts at random and uses the less busy one"},
         {"Meta", NULL},
         {"Namespace", NULL},
         {"Partition", NULL},
@@ -243,7 +243,7 @@ static void match_add(struct source *s, struct route *route, const struct yaml_n
                                           {"Methods", NULL},
                                           {"Header", NULL},
                                           {"PathRegex", source_narrows},
-                                          {"CaseInsensitive", "paths are compared as they are"},
+                                          {"CaseInsensitive", "Becalm compares paths with their case"},
                                           {"QueryParam", source_narrows},
                                           {NULL, NULL}};
     const struct yaml_node *http = source_get(match, "HTTP");
@@ -421,7 +421,7 @@ static void consul_read(struct source *s, const struct objects *objects)
 {
     struct consul in = {s, objects};
     mesh_preface(s);
-    emit_note(s->emit, NULL, "The configuration does not say where the services are: add `hosts`.");
+    emit_note(s->emit, NULL, "The configuration has no addresses of the services: add `hosts`.");
     for (uint32_t i = 0; i < objects->count; i++) {
         s->file = objects->at[i].file;
         switch (kind_of(&objects->at[i])) {

@@ -132,7 +132,7 @@ static void retry_put(struct source *s, struct emit_target *rules, const struct 
     uint64_t retries = BECALM_RETRIES_MAX;
     source_rest(s, rules, retry->node, "retries", fields);
     if (text != NULL && text[0] == '-') {
-        source_no_equal(s, rules, from, "there is no end to the retries there, here there are 1000");
+        source_no_equal(s, rules, from, "the source retries without end, Becalm at most 1000 times");
     } else if (!source_integer(s, &count, &retries)) {
         return;
     }
@@ -262,7 +262,7 @@ static void object_read(struct source *s, const struct object *object)
 
 static void dapr_read(struct source *s, const struct objects *objects)
 {
-    emit_note(s->emit, NULL, "The configuration does not say where the apps are: add `hosts`.");
+    emit_note(s->emit, NULL, "The configuration has no addresses of the apps: add `hosts`.");
     for (uint32_t i = 0; i < objects->count; i++) {
         s->file = objects->at[i].file;
         object_read(s, &objects->at[i]);

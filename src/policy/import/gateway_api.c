@@ -246,7 +246,7 @@ static void rule_read(struct gateway *in, const struct yaml_node *rule, const st
         {"timeouts", NULL},
         {"retry", NULL},
         {"filters", "requests are passed on unchanged"},
-        {"sessionPersistence", NOTE "of two hosts picked at random the less busy one is used"},
+        {"sessionPersistence", NOTE "Becalm picks two hosts at random and uses the less busy one"},
         {NULL, NULL}};
     struct source *s = in->s;
     if (!source_is(s, &(struct from){rule, "rules", NULL}, YAML_MAPPING)) {
@@ -361,7 +361,7 @@ static void traffic_policy(struct source *s, const struct yaml_node *spec)
         {"targetRefs", NULL},
         {"targetRef", NULL},
         {"retryConstraint", NULL},
-        {"sessionPersistence", NOTE "of two hosts picked at random the less busy one is used"},
+        {"sessionPersistence", NOTE "Becalm picks two hosts at random and uses the less busy one"},
         {NULL, NULL}};
     const struct from constraint = {source_get(spec, "retryConstraint"), "retryConstraint", NULL};
     const struct from refs = {source_get(spec, "targetRefs"), "targetRefs", NULL};

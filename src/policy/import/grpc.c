@@ -261,7 +261,7 @@ static void method_name(struct source *s, const struct yaml_node *config, const 
     struct emit_target *target =
         named ? emit_service(s->emit, service_text, source_where(s, &from)) : emit_defaults(s->emit);
     if (named) {
-        emit_note_once(s->emit, target, "A service config does not say where the service is: add `hosts`.");
+        emit_note_once(s->emit, target, "A service config has no address of the service: add `hosts`.");
         source_put_h2(s, target, &(struct from){from.node, from.path, "gRPC is HTTP/2"});
     }
     struct route *route = route_add(s, target, one ? method_text : NULL, one ? &method : &from);

@@ -398,7 +398,7 @@ static void nobodys_tell(struct source *s, const struct pile *pile)
         const char *often = times > 1 ? emit_text(s->emit, " (%u times)", (unsigned)times) : "";
         s->file = object->file;
         source_aside(s, NULL, &(struct from){object->node, path, NULL},
-                     emit_text(s->emit, "no dialect that is known here reads it%s", often));
+                     emit_text(s->emit, "it is in no dialect that Becalm knows%s", often));
     }
 }
 
@@ -470,7 +470,7 @@ static void pile_read(struct source *s, const struct pile *pile)
             s->dialect = dialects[i];
             s->product = dialects[i]->product;
             emit_note(s->emit, NULL,
-                      emit_text(s->emit, "What the configuration of %s means as a Becalm policy.", s->product));
+                      emit_text(s->emit, "The configuration of %s, translated into a Becalm policy.", s->product));
             dialects[i]->read(s, &objects);
         }
     }

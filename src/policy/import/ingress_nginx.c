@@ -168,19 +168,19 @@ static void protocol_put(struct ingress *in, struct emit_target *service, const 
 static void annotation_tell(struct ingress *in, const struct yaml_node *key, const struct yaml_node *value)
 {
     static const struct field rows[] = {
-        {"rewrite-target", "paths are passed on as they came"},
-        {"app-root", "paths are passed on as they came"},
+        {"rewrite-target", "Becalm passes paths on unchanged"},
+        {"app-root", "Becalm passes paths on unchanged"},
         {"backend-protocol", NULL}, /* below */
         {"configuration-snippet", "it is not read; nginx's directives in it may change how calls are made"},
         {"server-snippet", "it is not read; nginx's directives in it may change how calls are made"},
         {"location-snippet", "it is not read; nginx's directives in it may change how calls are made"},
         {"custom-http-errors", "an answer is passed on as it came"},
-        {"default-backend", "an answer is passed on as it came; no other service is asked"},
+        {"default-backend", "Becalm passes the answer on unchanged, and asks no other service"},
         {"permanent-redirect", "requests are passed on, not answered"},
         {"temporal-redirect", "requests are passed on, not answered"},
-        {"affinity", NOTE "of two hosts picked at random the less busy one is used"},
-        {"upstream-hash-by", NOTE "of two hosts picked at random the less busy one is used"},
-        {"load-balance", NOTE "of two hosts picked at random the less busy one is used"},
+        {"affinity", NOTE "Becalm picks two hosts at random and uses the less busy one"},
+        {"upstream-hash-by", NOTE "Becalm picks two hosts at random and uses the less busy one"},
+        {"load-balance", NOTE "Becalm picks two hosts at random and uses the less busy one"},
         {"limit-rps", NOTE "clients have no rates"},
         {"limit-rpm", NOTE "clients have no rates"},
         {"limit-connections", NOTE "write maxConnectionsPerClient"},
@@ -243,7 +243,7 @@ static struct emit_target *backend_read(struct ingress *in, const struct yaml_no
     struct source_list hosts = {.emit = s->emit};
     source_list_add(&hosts, address);
     if (!value_address_of_host(address)) {
-        source_no_equal(s, target, &name, "it is no address that a policy can say; write the hosts");
+        source_no_equal(s, target, &name, "it is no address that a policy can have; write the hosts");
     } else {
         source_put_list(s, target, "hosts", &hosts, &port);
     }

@@ -83,7 +83,7 @@ static void tls_read(struct source *s, struct listener *l, const struct yaml_nod
     bool redirects = false;
     source_rest(s, listener_keys(l), tls, "servers.tls", tls_fields);
     if (source_boolean(s, &redirect, &redirects) && redirects) {
-        source_no_equal(s, NULL, &redirect, "Becalm answers nothing itself: requests without TLS are passed on");
+        source_no_equal(s, NULL, &redirect, "Becalm does not redirect: requests without TLS are passed on");
     }
     if (yaml_is(mode.node, "SIMPLE") || yaml_is(mode.node, "MUTUAL") || yaml_is(mode.node, "OPTIONAL_MUTUAL")) {
         certificates_read(s, l, tls, &mode);

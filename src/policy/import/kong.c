@@ -116,16 +116,17 @@ static void target_add(struct source *s, struct emit_target *service, const stru
 static void upstream_put(struct source *s, struct emit_target *service, const struct yaml_node *upstream,
                          const char *scheme)
 {
-    static const struct field fields[] = {{"name", NULL},
-                                          {"targets", NULL},
-                                          {"healthchecks", NULL},
-                                          {"id", NULL},
-                                          {"tags", NULL},
-                                          {"slots", NULL},
-                                          {"algorithm", NOTE "of two hosts picked at random the less busy one is used"},
-                                          {"hash_on", NOTE "of two hosts picked at random the less busy one is used"},
-                                          {"host_header", PASSED_ON},
-                                          {NULL, NULL}};
+    static const struct field fields[] = {
+        {"name", NULL},
+        {"targets", NULL},
+        {"healthchecks", NULL},
+        {"id", NULL},
+        {"tags", NULL},
+        {"slots", NULL},
+        {"algorithm", NOTE "Becalm picks two hosts at random and uses the less busy one"},
+        {"hash_on", NOTE "Becalm picks two hosts at random and uses the less busy one"},
+        {"host_header", PASSED_ON},
+        {NULL, NULL}};
     struct hosts hosts = {{.emit = s->emit}, ALL_WEIGHTS};
     const struct from targets = {source_get(upstream, "targets"), "targets", NULL};
     source_rest(s, service, upstream, "upstream", fields);
@@ -178,7 +179,7 @@ static void hosts_put(struct kong *in, struct emit_target *service, const struct
     struct address address;
     struct host_place place;
     if (!address_read(s, node, &address)) {
-        source_no_equal(s, service, &(struct from){node, "service", NULL}, "it says no address: add `hosts`");
+        source_no_equal(s, service, &(struct from){node, "service", NULL}, "it has no address: add `hosts`");
         return;
     }
     const struct yaml_node *upstream = upstream_find(in, address.host);
@@ -339,9 +340,9 @@ static const struct field route_fields[] = {{"name", NULL},
                                             {"preserve_host", NULL},
                                             {"regex_priority", NULL},
                                             {"https_redirect_status_code", NULL},
-                                            {"protocols", NOTE "a service is called with and without TLS alike"},
+                                            {"protocols", NOTE "a service takes requests with and without TLS"},
                                             {"request_buffering", NOTE "see requestBuffer"},
-                                            {"response_buffering", NOTE "answers are passed on as they come"},
+                                            {"response_buffering", NOTE "Becalm passes answers on unchanged"},
                                             {"plugins", NOTE "Becalm has no plugins"},
                                             {"snis", source_narrows},
                                             {"sources", source_narrows},

@@ -299,7 +299,7 @@ static void service_read(struct source *s, const struct yaml_node *object)
 
 static void linkerd_read(struct source *s, const struct objects *objects)
 {
-    emit_note(s->emit, NULL, "The configuration does not say where the services are: add `hosts`.");
+    emit_note(s->emit, NULL, "The configuration has no addresses of the services: add `hosts`.");
     for (uint32_t i = 0; i < objects->count; i++) {
         s->file = objects->at[i].file;
         if (strcmp(objects->at[i].kind, "ServiceProfile") == 0) {

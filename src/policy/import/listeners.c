@@ -102,7 +102,7 @@ void listener_oldest(struct source *s, struct listener *l, const struct from *fr
     } else if (source_same(from->node->text, "TLSv12")) {
         source_put_text(s, l->keys, "tls.minVersion", "1.2", from);
     } else {
-        source_no_equal(s, l->keys, from, "TLS 1.2 is the oldest that is spoken");
+        source_no_equal(s, l->keys, from, "TLS 1.2 is the oldest version that Becalm accepts");
     }
 }
 
@@ -123,7 +123,7 @@ void listeners_write(struct source *s)
     }
     for (struct listener *l = s->listeners; !any && l != NULL; l = l->next) {
         s->file = l->file;
-        source_aside(s, NULL, &l->from, "listen says where Becalm listens");
+        source_aside(s, NULL, &l->from, "`listen` sets the addresses that Becalm listens on");
     }
     for (struct listener *l = s->listeners; any && l != NULL; l = l->next) {
         bool h1 = l->h1 || !l->h2;

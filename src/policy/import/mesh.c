@@ -34,7 +34,7 @@ static void condition_add(struct source *s, struct emit_target *target, const st
     const char *path = emit_text(s->emit, "%s \"%s\"", from->path, token);
     source_no_equal(s, target, &(struct from){from->node, path, NULL},
                     strcmp(token, "retriable-headers") == 0 ? "no header of an answer decides about retries"
-                                                            : "there is no such condition");
+                                                            : "Becalm has no such condition");
 }
 
 static void conditions_split(struct source *s, struct emit_target *target, const struct from *from, const char *text,

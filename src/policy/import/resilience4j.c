@@ -499,11 +499,10 @@ static void resilience4j_read(struct source *s, const struct objects *objects)
     for (uint32_t i = 0; i < objects->count; i++) {
         object_leaves(&in, &objects->at[i]);
     }
-    emit_note(
-        s->emit, NULL,
-        "The configuration does not say where the services are: add `hosts`. Resilience4j retries whatever method "
-        "the annotated code calls; Becalm repeats POST and PATCH only with an Idempotency-Key, or where a policy "
-        "says `idempotent: true`.");
+    emit_note(s->emit, NULL,
+              "The configuration has no addresses of the services: add `hosts`. Resilience4j retries whatever method "
+              "the annotated code calls; Becalm repeats POST and PATCH only with an Idempotency-Key, or where a policy "
+              "says `idempotent: true`.");
     for (const struct group *group = in.first; group != NULL; group = group->next) {
         if (group->config || group->first == NULL) {
             continue;

@@ -219,7 +219,7 @@ static void place_rows(struct source *s, struct rows *rows, struct route *route,
                                  .header_value = m->value};
     if (!match_is_possible(m)) {
         emit_note(s->emit, route->service,
-                  emit_text(s->emit, "The route at %s:%u is left out: its match can't be said.", s->file,
+                  emit_text(s->emit, "The route at %s:%u is left out: a policy can't express its match.", s->file,
                             (unsigned)place->from.node->line));
         return;
     }

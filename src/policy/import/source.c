@@ -77,12 +77,12 @@ static void warn(struct source *s, struct emit_target *target, const struct from
 
 void source_no_equal(struct source *s, struct emit_target *target, const struct from *from, const char *why)
 {
-    warn(s, target, from, "no-equal", emit_text(s->emit, "has no equal: %s", why));
+    warn(s, target, from, "no-equal", emit_text(s->emit, "has no equivalent: %s", why));
 }
 
 void source_aside(struct source *s, struct emit_target *target, const struct from *from, const char *why)
 {
-    tell(s, FINDING_NOTE, target, from, "no-equal", emit_text(s->emit, "has no equal: %s", why));
+    tell(s, FINDING_NOTE, target, from, "no-equal", emit_text(s->emit, "has no equivalent: %s", why));
 }
 
 const char *source_where(struct source *s, const struct from *from)
@@ -184,10 +184,10 @@ bool source_rest(struct source *s, struct emit_target *target, const struct yaml
                             emit_text(s->emit, "%s has no such key; is %s meant?", s->product, meant));
             continue;
         }
-        const char *why = field == NULL ? NOTE "it is not about retries, or not known here" : field->why;
+        const char *why = field == NULL ? NOTE "it does not concern retries, or Becalm does not know it" : field->why;
         bool note = why[0] == NOTE[0];
         tell(s, note ? FINDING_NOTE : FINDING_WARNING, target, &(struct from){mapping->key[i], name, NULL}, "no-equal",
-             emit_text(s->emit, "has no equal: %s", why + note));
+             emit_text(s->emit, "has no equivalent: %s", why + note));
         narrows = narrows || (field != NULL && field->why == source_narrows);
     }
     return narrows;

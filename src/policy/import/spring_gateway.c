@@ -14,7 +14,7 @@
 #define PARTS_MAX   32u
 #define RETRIES     3u
 #define PASSED_ON   "requests are passed on unchanged"
-#define OWN_ANSWER  "Becalm answers nothing itself"
+#define OWN_ANSWER  "Becalm sends neither redirects nor fixed answers"
 #define APPLICATION "an error of the application (500) is retried once per call"
 
 /* Words with commas between them. */
@@ -245,7 +245,7 @@ static void conditions_put(struct source *s, struct emit_target *rules, const st
         if (strcmp(name, "IOException") != 0 && strcmp(name, "TimeoutException") != 0 &&
             strcmp(name, "ConnectException") != 0) {
             source_no_equal(s, rules, &(struct from){exceptions, "Retry.exceptions", NULL},
-                            emit_text(s->emit, "what %.64s means on the wire is not known", thrown.at[i]));
+                            emit_text(s->emit, "Becalm does not know what %.64s means on the wire", thrown.at[i]));
         }
     }
     bool written = exceptions != NULL;
@@ -366,7 +366,7 @@ static void filters_read(struct source *s, struct emit_target *rules, const stru
         if (strcmp(part.name, "Retry") == 0 && retry->node == NULL) {
             *retry = retry_read(s, rules, &part);
         } else if (field->name == NULL) {
-            source_aside(s, rules, &from, "it is not about retries, or not known here");
+            source_aside(s, rules, &from, "it does not concern retries, or Becalm does not know it");
         } else if (field->why != NULL && field->why[0] == NOTE[0]) {
             source_aside(s, rules, &from, field->why + 1);
         } else if (field->why != NULL) {

@@ -848,7 +848,7 @@ static void note_no_preface(struct client *client, const char *at, size_t length
     char peer[ADDRESS_TEXT_MAX];
     if (memcmp(at, preface, length < sizeof preface - 1 ? length : sizeof preface - 1) != 0) {
         gateway_tell_once(
-            client->worker, GATEWAY_ONLY_HTTP2, "a client does not speak HTTP/2 to an address that speaks nothing else",
+            client->worker, GATEWAY_ONLY_HTTP2, "a client does not speak HTTP/2 to an address that accepts only HTTP/2",
             "let the client speak HTTP/2 by prior knowledge, or write protocols: [h2, h1] for this address in listen",
             client_peer(client, peer, sizeof peer));
     }

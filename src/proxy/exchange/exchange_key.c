@@ -126,7 +126,7 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
                                                        .error = denied,
                                                        .reason = "key_answer_lost",
                                                        .detail = "the request with this idempotency key was answered, "
-                                                                 "and there was no room to keep its answer",
+                                                                 "but there was no room to keep the answer",
                                                        .last_status = ask->status});
         break;
     case STORE_MISMATCH:
@@ -138,7 +138,7 @@ static void refuse(struct exchange *exchange, const struct store_ask *ask)
         break;
     case STORE_AWAY:
         exchange_refuse(exchange, 503, "proxy_internal_response", "key_store_away",
-                        "the store of idempotency keys does not answer, so it is unknown whether this one was used");
+                        "the store of idempotency keys does not answer, so it is unknown whether this key was used");
         break;
     case STORE_FORGOT:
         exchange_refuse_as(exchange,

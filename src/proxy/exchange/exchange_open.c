@@ -227,11 +227,10 @@ static bool check_request(struct exchange *exchange)
         exchange->keyed = becalm_key_parse(head_find(head, FIELD_IDEMPOTENCY_KEY), &key);
     }
     if (key_guards(exchange->target->rules) && !exchange->keyed && !becalm_http_idempotent(exchange_method(exchange))) {
-        exchange_refuse(
-            exchange, 400, "http_request_denied", "key_required",
-            head_has(head, FIELD_IDEMPOTENCY_KEY)
-                ? "an Idempotency-Key is one text of 1 to 255 visible characters, in quotes if it has spaces"
-                : "this endpoint wants an Idempotency-Key");
+        exchange_refuse(exchange, 400, "http_request_denied", "key_required",
+                        head_has(head, FIELD_IDEMPOTENCY_KEY)
+                            ? "an Idempotency-Key has 1 to 255 visible characters, and quotes if it has spaces"
+                            : "this endpoint requires an Idempotency-Key");
         return false;
     }
     if (key_guards(exchange->target->rules) && exchange->upgrades &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// What node's http2 makes of it, in clear text by prior knowledge or with TLS.
+// node's http2 as a peer, in clear text by prior knowledge or with TLS.
 //
 //   node speaks.js serve PORT [CERT KEY]         a host: gives the body back, with a trailer behind it
-//   node speaks.js ask URL COUNT BYTES [CA]      a client: so many requests at once on one connection, each with a body
+//   node speaks.js ask URL COUNT BYTES [CA]      a client: COUNT requests at once on one connection, each with a body
 "use strict";
 const fs = require("fs");
 const http2 = require("http2");

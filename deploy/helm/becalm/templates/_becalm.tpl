@@ -28,7 +28,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
     httpGet: {path: /readyz, port: becalm-admin}
     periodSeconds: 1
     failureThreshold: 30
-  readinessProbe: # 503 while it drains; says nothing about the services that it calls
+  readinessProbe: # 503 while the gateway drains; the state of the services has no influence
     httpGet: {path: /readyz, port: becalm-admin}
     periodSeconds: 5
   livenessProbe:
@@ -41,7 +41,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     capabilities: {drop: [ALL]}
-  volumeMounts: # directories, not subPath: only so a changed ConfigMap arrives, and is reloaded
+  volumeMounts: # directories, not subPath: a changed ConfigMap does not arrive in a subPath
     - {name: policy, mountPath: /etc/becalm/policy, readOnly: true}
     - {name: token, mountPath: /etc/becalm/token, readOnly: true}
 {{- end }}

@@ -168,7 +168,7 @@ static const struct field action_fields[] = {
     {"host_rewrite_literal", "requests are passed on unchanged"},
     {"auto_host_rewrite", "requests are passed on unchanged"},
     {"request_mirror_policies", "requests are not copied"},
-    {"hash_policy", NOTE "of two hosts picked at random the less busy one is used"},
+    {"hash_policy", NOTE "Becalm picks two hosts at random and uses the less busy one"},
     {"priority", NOTE "hosts have no priorities"},
     {NULL, NULL}};
 
@@ -222,7 +222,7 @@ static struct route_match match_read(struct source *s, struct emit_target *servi
                                           {"path", NULL},
                                           {"path_separated_prefix", NULL},
                                           {"headers", NULL},
-                                          {"case_sensitive", "paths are compared as they are"},
+                                          {"case_sensitive", "Becalm compares paths with their case"},
                                           {"safe_regex", source_narrows},
                                           {"regex", source_narrows},
                                           {"path_match_policy", source_narrows},
@@ -293,8 +293,8 @@ static void route_read(struct envoy *in, const struct yaml_node *route, const st
     static const struct field fields[] = {{"name", NULL},
                                           {"match", NULL},
                                           {"route", NULL},
-                                          {"redirect", "Becalm answers nothing itself"},
-                                          {"direct_response", "Becalm answers nothing itself"},
+                                          {"redirect", "Becalm sends neither redirects nor fixed answers"},
+                                          {"direct_response", "Becalm sends neither redirects nor fixed answers"},
                                           {NULL, NULL}};
     struct source *s = in->s;
     const struct from action = {source_get(route, "route"), "route", NULL};
@@ -445,7 +445,7 @@ static const struct field any_fields[] = {{"@type", NULL},
                                           {"http2_protocol_options", NULL},
                                           {"http_filters", NOTE "Becalm has no filters"},
                                           {"address", NULL},
-                                          {"admin", NOTE "admin says where Becalm's own metrics are"},
+                                          {"admin", NOTE "`admin` sets the address of Becalm's own metrics"},
                                           {NULL, NULL}};
 
 void envoy_anything_read(struct envoy *in, const struct yaml_node *node, unsigned depth)

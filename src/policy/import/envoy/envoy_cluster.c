@@ -200,7 +200,7 @@ static const struct field cluster_fields[] = {
     {"typed_extension_protocol_options", NULL},
     {"http2_protocol_options", NULL},
     {"transport_socket_matches", NOTE "the TLS of a mesh is not spoken"},
-    {"lb_policy", NOTE "of two hosts picked at random the less busy one is used"},
+    {"lb_policy", NOTE "Becalm picks two hosts at random and uses the less busy one"},
     {"health_checks", NOTE "bad hosts are found by their answers: see outlier"},
     {NULL, NULL}};
 
@@ -232,7 +232,7 @@ static void protocol_read(struct source *s, struct emit_target *target, const st
         source_no_equal(s, target, &third, "HTTP/3 is not spoken");
     }
     if (client.node != NULL) {
-        source_no_equal(s, target, &client, "hosts are not asked in the client's protocol: write `protocol`");
+        source_no_equal(s, target, &client, "calls to hosts do not follow the client's protocol: write `protocol`");
     }
 }
 

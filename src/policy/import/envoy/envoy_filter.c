@@ -42,7 +42,7 @@ static void patch_read(struct source *s, const struct yaml_node *item)
     const struct yaml_node *action =
         source_get(patch.node, "route") != NULL ? source_get(patch.node, "route") : patch.node;
     if (yaml_is(source_get(match, "context"), "SIDECAR_INBOUND")) {
-        source_aside(s, NULL, &(struct from){item, "configPatches", NULL}, "it is about requests that come in");
+        source_aside(s, NULL, &(struct from){item, "configPatches", NULL}, "it concerns incoming requests");
         return;
     }
     if (patch.node == NULL || (!cluster && !route) || yaml_is(operation, "REMOVE")) {

@@ -164,7 +164,7 @@ static void spec_put(struct source *s, struct emit_target *service, struct emit_
         {"timeout", NULL},
         {"circuitBreaker", NULL},
         {"healthCheck", NULL},
-        {"loadBalancer", NOTE "of two hosts picked at random the less busy one is used"},
+        {"loadBalancer", NOTE "Becalm picks two hosts at random and uses the less busy one"},
         {"rateLimit", NOTE "clients have no rates"},
         {"faultInjection", "Becalm injects no faults"},
         {NULL, NULL}};

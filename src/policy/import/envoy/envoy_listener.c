@@ -54,14 +54,15 @@ static struct spoken manager_read(struct source *s, const struct yaml_node *chai
 
 static void chain_read(struct source *s, struct listener *l, const struct yaml_node *chain)
 {
-    static const struct field fields[] = {{"server_names", NULL},
-                                          {"transport_protocol", NULL},
-                                          {"application_protocols", NOTE "the protocol follows from `protocols`"},
-                                          {"destination_port", "an address has one set of certificates for all"},
-                                          {"prefix_ranges", "an address has one set of certificates for all"},
-                                          {"source_prefix_ranges", "an address has one set of certificates for all"},
-                                          {"source_type", "an address has one set of certificates for all"},
-                                          {NULL, NULL}};
+    static const struct field fields[] = {
+        {"server_names", NULL},
+        {"transport_protocol", NULL},
+        {"application_protocols", NOTE "the protocol follows from `protocols`"},
+        {"destination_port", "all clients of an address get the same set of certificates"},
+        {"prefix_ranges", "all clients of an address get the same set of certificates"},
+        {"source_prefix_ranges", "all clients of an address get the same set of certificates"},
+        {"source_type", "all clients of an address get the same set of certificates"},
+        {NULL, NULL}};
     const struct yaml_node *match = source_get(chain, "filter_chain_match");
     const struct yaml_node *names = source_get(match, "server_names");
     const struct yaml_node *socket = source_get(chain, "transport_socket");
@@ -99,6 +100,6 @@ void envoy_listener_read(struct source *s, const struct yaml_node *node)
         chain_read(s, l, last);
     }
     if (l == NULL) {
-        source_aside(s, NULL, &address, "listen says where Becalm listens");
+        source_aside(s, NULL, &address, "`listen` sets the addresses that Becalm listens on");
     }
 }

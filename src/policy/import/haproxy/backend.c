@@ -56,7 +56,7 @@ static void server_read(struct haproxy *in, struct section *section, const struc
     if (address == NULL) {
         source_no_equal(
             s, section->service, &from,
-            emit_text(s->emit, "\"%.64s\" is no address that a policy can say; the host is left out", text));
+            emit_text(s->emit, "\"%.64s\" is no address that a policy can have; the host is left out", text));
         return;
     }
     const struct yaml_node *weight = haproxy_parameter(section, server, "weight");
@@ -168,19 +168,19 @@ void haproxy_backend_aside(struct haproxy *in, const struct section *section, co
         const char *why;
         bool warning;
     } rows[] = {
-        {"http-request", "set-path", "paths are passed on as they came", true},
-        {"http-request", "replace-path", "paths are passed on as they came", true},
-        {"http-request", "replace-uri", "paths are passed on as they came", true},
-        {"http-request", "set-uri", "paths are passed on as they came", true},
-        {"reqrep", NULL, "paths are passed on as they came", true},
-        {"use-server", NULL, "of two hosts picked at random the less busy one is used", true},
+        {"http-request", "set-path", "Becalm passes paths on unchanged", true},
+        {"http-request", "replace-path", "Becalm passes paths on unchanged", true},
+        {"http-request", "replace-uri", "Becalm passes paths on unchanged", true},
+        {"http-request", "set-uri", "Becalm passes paths on unchanged", true},
+        {"reqrep", NULL, "Becalm passes paths on unchanged", true},
+        {"use-server", NULL, "Becalm picks two hosts at random and uses the less busy one", true},
         {"http-request", "return", "requests are passed on, not answered", true},
         {"http-request", "redirect", "requests are passed on, not answered", true},
         {"redirect", NULL, "requests are passed on, not answered", true},
         {"http-request", "deny", "Becalm refuses no request by a condition", false},
         {"http-request", "auth", "Becalm asks no other service whether a request may pass", false},
-        {"cookie", NULL, "of two hosts picked at random the less busy one is used", false},
-        {"stick", NULL, "of two hosts picked at random the less busy one is used", false},
+        {"cookie", NULL, "Becalm picks two hosts at random and uses the less busy one", false},
+        {"stick", NULL, "Becalm picks two hosts at random and uses the less busy one", false},
         {"dispatch", NULL, "hosts are those of `server`", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -127,8 +127,8 @@ static void aside_note(struct nginx *in, const struct yaml_node *directive, void
         const char *name; /* NULL ends the table */
         const char *why;
         enum finding level;
-    } rows[] = {{"rewrite", "paths are passed on as they came", FINDING_WARNING},
-                {"error_page", "an answer is passed on as it came; no other service is asked", FINDING_WARNING},
+    } rows[] = {{"rewrite", "Becalm passes paths on unchanged", FINDING_WARNING},
+                {"error_page", "Becalm passes the answer on unchanged, and asks no other service", FINDING_WARNING},
                 {"if", "it is decided by a condition, which no match can have; it is left out", FINDING_WARNING},
                 {"proxy_cache", "nothing is cached", FINDING_NOTE},
                 {"proxy_cache_use_stale", "nothing is cached", FINDING_NOTE},
@@ -256,7 +256,7 @@ static void route_read(struct nginx *in, const struct inside *around, const stru
     if (to.uri[0] != '\0' && strcmp(to.uri, path) != 0) {
         source_no_equal(
             s, to.service, &pass,
-            emit_text(s->emit, "it puts %.64s in the place of %.64s; paths are passed on as they came", to.uri, path));
+            emit_text(s->emit, "it puts %.64s in the place of %.64s; Becalm passes paths on unchanged", to.uri, path));
     }
     s->file = file;
     const struct from from = {location == NULL ? c->pass.node : location,

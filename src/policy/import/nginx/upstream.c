@@ -30,7 +30,7 @@ static const char *address_of(struct source *s, const char *text)
 
 static void member_read(struct nginx *in, const struct yaml_node *directive, void *data)
 {
-    static const char balances[] = "of two hosts picked at random the less busy one is used";
+    static const char balances[] = "Becalm picks two hosts at random and uses the less busy one";
     static const char *const ways[] = {"ip_hash", "hash", "random", "least_conn", "least_time", "sticky"};
     struct members *m = data;
     struct source *s = in->s;
@@ -51,7 +51,8 @@ static void member_read(struct nginx *in, const struct yaml_node *directive, voi
         return;
     }
     if (address == NULL) {
-        source_no_equal(s, m->upstream->service, &from, "it is no address that a policy can say; the host is left out");
+        source_no_equal(s, m->upstream->service, &from,
+                        "it is no address that a policy can have; the host is left out");
         return;
     }
     weight = weight == NULL ? "1" : weight;

@@ -14,7 +14,7 @@
 #define CHAIN_MAX   8u
 #define SHARES_MAX  64u
 #define ROUTERS_MAX 100000u
-#define BALANCED    NOTE "of two hosts picked at random the less busy one is used"
+#define BALANCED    NOTE "Becalm picks two hosts at random and uses the less busy one"
 
 struct router {
     const struct yaml_node *node; /* a router of a file, or a route of an IngressRoute */

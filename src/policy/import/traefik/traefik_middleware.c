@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PASSED_ON   "requests are passed on unchanged"
-#define OWN_ANSWER  "Becalm answers nothing itself"
+#define OWN_ANSWER  "Becalm sends neither redirects nor fixed answers"
 #define NOT_ABOUT   NOTE "it is not about retries"
 #define MILLION     1000000u
 #define APPLICATION "an error of the application (500) is retried once per call"
