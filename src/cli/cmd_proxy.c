@@ -18,6 +18,7 @@
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SETTLE_MS 100 /* after a change: editors and Kubernetes make several */
@@ -162,6 +163,27 @@ static void tell_reload(struct gateway *gateway, uint64_t *waited_for)
     *waited_for = answered ? 0 : *waited_for;
 }
 
+/* Like poll(), but does not fail: the kernel refuses to poll more descriptors than the limit of open files allows, and
+ * when it has no memory. Then each descriptor is polled by itself, ten times a second, so that signals have an effect.
+ */
+static int poll_all(struct pollfd *fds, nfds_t count, int timeout)
+{
+    int ready = poll(fds, count, timeout);
+    if (ready >= 0 || errno == EINTR) {
+        return ready;
+    }
+    ready = 0;
+    for (nfds_t i = 0; i < count; i++) {
+        fds[i].revents = 0;
+        ready += poll(&fds[i], 1, 0) > 0;
+    }
+    if (ready == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 100 * BECALM_MS}, NULL);
+        return timeout >= 0 ? 0 : -1;
+    }
+    return ready;
+}
+
 /* Returns when the gateway has got the order to end. */
 static void serve(struct gateway *gateway, struct watched *file, int signals)
 {
@@ -178,10 +200,7 @@ static void serve(struct gateway *gateway, struct watched *file, int signals)
             {.fd = gateway_reload_fd(gateway), .events = POLLIN},
         };
         int timeout = settling ? SETTLE_MS : watchdog == BECALM_NEVER ? -1 : (int)(watchdog / BECALM_MS) + 1;
-        int count = poll(fds, 4, timeout);
-        if (count < 0 && errno != EINTR) {
-            break;
-        }
+        int count = poll_all(fds, 4, timeout);
         if (watchdog != BECALM_NEVER && gateway_moves(gateway)) {
             notify("WATCHDOG=1");
         }

@@ -17,11 +17,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_BYTES  4096u
-#define HEAD_BYTES  16384u /* of an answer by HTTP/1, with all before it */
-#define GRPC_PREFIX 5u     /* of a message: compressed or not, and its length */
-#define GRPC_BYTES  64u    /* of an answer's message: two are expected */
-#define SERVING     1u
+#define READ_BYTES   4096u
+#define HEAD_BYTES   16384u         /* of an answer by HTTP/1, with all before it */
+#define ANSWER_BYTES (1024u * 1024) /* of everything that a host says until its verdict */
+#define GRPC_PREFIX  5u             /* of a message: compressed or not, and its length */
+#define GRPC_BYTES   64u            /* of an answer's message: two are expected */
+#define SERVING      1u
 
 /* Room for the codec, and the question's place in it. */
 struct h2_talk {
@@ -34,7 +35,9 @@ struct h2_talk {
 struct health_probe {
     struct wire wire; /* first */
     struct health_probe_plan plan;
-    bool connected; /* and TLS is done */
+    struct task task; /* goes on reading when others had their turn */
+    bool connected;   /* and TLS is done */
+    size_t heard;     /* bytes */
     struct bytes head;
     struct h2_talk *h2; /* NULL: HTTP/1, or not yet */
     uint32_t status;
@@ -55,6 +58,7 @@ static void h2_forget(struct h2_talk *talk)
 
 static void probe_free(struct health_probe *probe)
 {
+    loop_not_later(probe->plan.loop, &probe->task);
     h2_forget(probe->h2);
     bytes_free(&probe->head);
     wire_free(&probe->wire);
@@ -366,18 +370,33 @@ static void ask(struct health_probe *probe)
 static void hear(struct health_probe *probe)
 {
     char bytes[READ_BYTES];
-    while (!probe->over && wire_readable(&probe->wire)) {
+    for (int turn = 0; !probe->over && wire_readable(&probe->wire); turn++) {
+        if (turn == WIRE_TURN) {
+            loop_later(probe->plan.loop, &probe->task);
+            return;
+        }
         ssize_t got = wire_read(&probe->wire, bytes, sizeof bytes);
         if (got == WIRE_LATER) {
             return;
         }
-        if (got <= 0) {
+        probe->heard += got > 0 ? (size_t)got : 0;
+        if (probe->heard > ANSWER_BYTES) {
+            verdict_set(probe, "its answer is too long", 0);
+        } else if (got <= 0) {
             verdict_set(probe, "it closed the connection without an answer", 0);
         } else if (probe->h2 != NULL) {
             h2_hear(probe, bytes, (size_t)got);
         } else {
             h1_hear(probe, bytes, (size_t)got);
         }
+    }
+}
+
+static void end_if_over(struct health_probe *probe)
+{
+    if (probe->over) {
+        probe->plan.done(probe->plan.self, probe->verdict);
+        probe_free(probe);
     }
 }
 
@@ -394,10 +413,14 @@ static void probe_ready(struct source *source, uint32_t events)
     if (probe->connected) {
         hear(probe);
     }
-    if (probe->over) {
-        probe->plan.done(probe->plan.self, probe->verdict);
-        probe_free(probe);
-    }
+    end_if_over(probe);
+}
+
+static void go_on(struct task *task)
+{
+    struct health_probe *probe = CONTAINER_OF(task, struct health_probe, task);
+    hear(probe);
+    end_if_over(probe);
 }
 
 struct health_probe *health_probe_begin(const struct health_probe_plan *plan)
@@ -411,6 +434,7 @@ struct health_probe *health_probe_begin(const struct health_probe_plan *plan)
     probe->plan = *plan;
     probe->grpc_status = BECALM_GRPC_NONE;
     probe->wire.source.ready = probe_ready;
+    probe->task.run = go_on;
     probe->wire.source.fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe->wire.source.fd < 0) {
         free(probe);

@@ -171,6 +171,7 @@ GRPC = (("content-type", "application/grpc"),)
 SERVING = b"\0\0\0\0\x02\x08\x01"
 OVER_HTTP2 = {
     "interim-then-200": ("http", Answer(interim=(103,)), None),
+    "interim-without-end": ("http", Answer(interim=(103,) * 200, hints=(("x", "v" * 8000),)), "its answer is too long"),
     "refused": ("http", Refuse(), "it ended its answer too early"),
     "closed": ("http", Close(), "it closed the connection without an answer"),
     "serving": ("grpc", Answer(fields=GRPC, body=SERVING, trailers=(("grpc-status", "0"),)), None),

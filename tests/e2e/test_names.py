@@ -124,7 +124,7 @@ def test_a_name_that_came_when_descriptors_were_short_is_found_later(gateway, ho
     before = resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE)
     with made.wire() as client:
         assert client.ask(path="http://127.0.0.1:1/", host="127.0.0.1:1").status == 404  # no name: it is connected
-        resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, (8, before[1]))  # it opens nothing more; poll() wants a bound of at least its 4
+        resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))  # it opens nothing more
         assert client.ask(path=f"http://{there}/", host=there).status == 502
         resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, before)
     wait_until(lambda: made.ask(path=f"http://{there}/", host=there).status == 200, what=made.log)

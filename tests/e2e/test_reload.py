@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -387,3 +388,14 @@ def test_a_signal_that_asks_for_nothing_ends_nothing(gateway, host):
     made.signal(signal.SIGTERM)
     assert made.process.wait(60) == 0
     assert made.log().count("SIGUSR2 has no effect") == 1
+
+
+def test_signals_count_while_fewer_files_may_be_open_than_the_gateway_looks_at(gateway, host):
+    """poll() refuses more descriptors than the limit of open files: the gateway must still end."""
+    made = gateway(policy_of([host()]))
+    before = resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    made.signal(signal.SIGUSR2)  # wakes the gateway, which then looks at its descriptors again
+    made.told("SIGUSR2 has no effect")
+    made.signal(signal.SIGTERM)
+    assert made.process.wait(60) == 0
