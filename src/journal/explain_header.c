@@ -268,7 +268,7 @@ static const char *change_by_reason(const struct becalm_record *r)
     case BECALM_WHY_RATE:
         return "A client-side rate that lets a hedge through at once.";
     case BECALM_WHY_THROTTLED:
-        return "Successful calls; they lower the share of calls that is rejected here.";
+        return "Calls that the service accepts; they lower the share of calls that is rejected here.";
     case BECALM_WHY_NOT_IDEMPOTENT:
         return "An Idempotency-Key on the request, or idempotent: true on the endpoint if it is safe to execute the "
                "request twice.";

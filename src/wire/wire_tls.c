@@ -751,6 +751,7 @@ ssize_t wire__tls_write(struct wire *wire, const struct iovec *part, int count)
     }
     tls->sent = flushed;
     if (seal_parts(tls, part, count, SIZE_MAX) < 0) {
+        tls->room->out_length = 0; /* all wires share the room: the next operation may be that of another wire */
         return tls->sent < 0 ? tls->sent : wire__broken(tls->sent);
     }
     spill(tls);

@@ -4,6 +4,7 @@
 import contextlib
 import socket
 import ssl
+import struct
 
 import pytest
 from accepting import Accepting
@@ -266,6 +267,35 @@ def test_tls_hosts__a_farewell_behind_an_answer_ends_it_and_its_connection(gatew
             answer = edge.ask("POST", f"/{number}", body=b"x")
             assert (answer.status, answer.body) == (200, b"ok")
         assert this.paths == [b"/0", b"/1", b"/2"]
+    finally:
+        this.listener.close()
+
+
+class Reads(Accepting):
+    """It reads the beginning of a request, and resets the connection while the rest is still being written."""
+
+    def __init__(self, tls):
+        self.paths = []
+        super().__init__(tls)
+
+    def serve(self, peer, number):
+        came = b""
+        while b"\r\n\r\n" not in came:
+            came += peer.recv(4096)
+        self.paths.append(came.split()[1])
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+
+
+def test_tls_hosts__a_post_that_a_host_has_read_in_part_is_not_sent_again(gateway, authority):
+    """All bytes that were sent are acknowledged when the reset comes between two writes of the request."""
+    this = Reads(authority.issue().server())
+    try:
+        rules = f"tls: {{ca: {authority.cert}}}\nbreaker: {{enabled: false}}"
+        edge = gateway(policy_of([this], "replay: {perRequest: 4MiB}", rules))
+        for number in range(100):
+            assert edge.ask("POST", f"/{number}", body=b"x" * 3_000_000).status == 502
+        assert this.paths == [b"/%d" % number for number in range(100)]
     finally:
         this.listener.close()
 

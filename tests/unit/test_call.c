@@ -454,6 +454,37 @@ static void test_call__a_request_that_streams_does_not_wait_for_longer_than_its_
     }
 }
 
+/* Attempts whose requests stream may take longer than the policy's deadline, which begins when the request is through.
+ */
+static void test_call__a_request_that_streams_is_retried_although_attempts_usually_take_longer_than_its_deadline(
+    void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_sketch sketch;
+    struct becalm_target target = {.sketch = &sketch};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    becalm_sketch_init(&sketch);
+    for (int i = 0; i < 100; i++) {
+        becalm_sketch_note(&sketch, BECALM_S, 2 * policy.deadline);
+    }
+    for (int carries = 0; carries < 2; carries++) {
+        becalm_ns now = 2 * BECALM_S;
+        struct becalm_request request = {.idempotent = true, .streams = true};
+        request.deadline_at = carries == 0 ? 0 : now + policy.deadline; /* that of the caller has begun */
+        becalm_call_init(&call, &policy, &target, &request);
+        struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = now};
+        becalm_call_step(&call, &event, &action);
+        event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .at.now = now + BECALM_MS};
+        event.outcome = (struct becalm_outcome){.kind = BECALM_OUTCOME_REJECTED, .status = 503};
+        becalm_call_step(&call, &event, &action);
+        check_eq_u64(becalm_call_ended(&call), (uint64_t)carries);
+    }
+    assert_int_equal(call.record.reason, BECALM_WHY_DEADLINE);
+}
+
 static uint64_t in_flight_at(const struct becalm_target *target, uint32_t host)
 {
     return atomic_load_explicit(&target->hosts->host[host].in_flight, memory_order_relaxed);
@@ -628,6 +659,8 @@ BECALM_TESTS(
     cmocka_unit_test(test_call__the_same_events_give_the_same_actions),
     cmocka_unit_test(test_call__a_request_that_streams_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_request_that_streams_does_not_wait_for_longer_than_its_deadline_would_be),
+    cmocka_unit_test(
+        test_call__a_request_that_streams_is_retried_although_attempts_usually_take_longer_than_its_deadline),
     cmocka_unit_test(test_call__an_attempt_counts_for_the_host_that_it_went_to),
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),

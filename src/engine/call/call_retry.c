@@ -107,6 +107,24 @@ static becalm_ns wait_deadline(const struct step *s)
     return becalm_deadline_at(s->now, s->call->policy->deadline, s->call->deadline_at);
 }
 
+/* Is there time for a wait, and for a typical attempt after it? An attempt whose request still streams may take longer
+ * than the policy's deadline, so only the wait has to fit into that. */
+static bool wait_fits(const struct step *s, becalm_ns wait, becalm_ns typical)
+{
+    return becalm_deadline_fits(s->now, s->call->deadline_at, wait, typical) &&
+           becalm_deadline_fits(s->now, wait_deadline(s), wait, 0);
+}
+
+static void wait_explain(struct step *s, becalm_ns wait, becalm_ns typical)
+{
+    becalm_ns deadline_at = s->call->deadline_at;
+    if (becalm_deadline_fits(s->now, deadline_at, wait, typical)) {
+        deadline_at = wait_deadline(s);
+        typical = 0;
+    }
+    becalm__call_explain(s, becalm_ns_left(s->now, deadline_at), becalm_ns_after(wait, typical));
+}
+
 /* The wait that the next host asked of all callers, spread as a hint to this call is. At most half of the time that is
  * left: it was said to another call, and must not end this one. */
 static void wait_for_host(struct step *s, struct becalm_wait *wait)
@@ -275,13 +293,12 @@ static enum becalm_reason retry_decide(struct step *s, uint32_t slot, const stru
     struct becalm_wait wait;
     wait_draw(s, outcome, &wait);
     becalm_ns typical = typical_attempt(s);
-    becalm_ns deadline_at = wait_deadline(s);
-    if (!becalm_deadline_fits(s->now, deadline_at, wait.wait, typical)) {
+    if (!wait_fits(s, wait.wait, typical)) {
         wait_fit(s, &wait, typical);
     }
-    if (!becalm_deadline_fits(s->now, deadline_at, wait.wait, typical)) {
+    if (!wait_fits(s, wait.wait, typical)) {
         call->retry_after = wait.hinted ? wait.wait : BECALM_NEVER;
-        becalm__call_explain(s, becalm_ns_left(s->now, deadline_at), becalm_ns_after(wait.wait, typical));
+        wait_explain(s, wait.wait, typical);
         return BECALM_WHY_DEADLINE;
     }
     if (!budgets_take(s, outcome->kind)) {

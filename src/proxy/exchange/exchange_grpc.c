@@ -32,7 +32,8 @@ void grpc_classify(struct attempt *attempt, const struct head *head, struct beca
     becalm_http_classify(&exchange->target->rules->retry_on, &nothing, outcome);
 }
 
-/* Maps codes as gRPC clients do. REFUSED_STREAM does not come here: that request was never processed. */
+/* Maps codes as gRPC clients do. REFUSED_STREAM comes here only behind the beginning of an answer: else the request was
+ * never processed. */
 void grpc_classify_reset(struct exchange *exchange, uint32_t code, struct becalm_outcome *outcome)
 {
     exchange->grpc_status = code == H2_ENHANCE_YOUR_CALM ? BECALM_GRPC_RESOURCE_EXHAUSTED

@@ -78,7 +78,8 @@ static size_t held(const struct host_stream *stream)
 static ssize_t put(struct host_stream *stream, struct iovec *part, int count)
 {
     ssize_t sent = buffered_write(worker_of(stream), &stream->upstream->wire, part, count);
-    stream->h1.wrote |= sent > 0 || sent == WIRE_FULL || sent == WIRE_TORN;
+    stream->h1.uncounted |= sent == WIRE_FULL || sent == WIRE_TORN;
+    stream->h1.wrote |= sent > 0 || stream->h1.uncounted;
     stream->h1.written += sent > 0 ? (size_t)sent : 0;
     return sent;
 }
@@ -337,7 +338,7 @@ static __attribute__((noinline)) bool unread_wait(struct host_stream *stream)
 {
     struct upstream *upstream = stream->upstream;
     becalm_ns now = worker_of(stream)->loop.now;
-    if (stream->h1.heard || !stream->h1.wrote || !stream->watch) {
+    if (stream->h1.heard || !stream->h1.wrote || stream->h1.uncounted || !stream->watch) {
         return false;
     }
     stream->h1.fin_at = stream->h1.fin_at == 0 ? now : stream->h1.fin_at;

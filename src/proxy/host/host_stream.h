@@ -105,6 +105,7 @@ struct host_h1 {
     bool answers;        /* its head has been delivered */
     bool keep_alive;     /* of the answer */
     uint8_t interim;     /* how many 1xx came before the answer */
+    bool uncounted;      /* the socket took bytes of the request that `written` does not have */
     size_t written;      /* bytes of the request, on this connection */
     becalm_ns fin_at;    /* when the host closed before it answered; 0: it did not */
     struct bytes part;   /* of the answer's head */
