@@ -60,9 +60,10 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) units;    /* the limit now */
     BECALM_ATOMIC(uint64_t) evidence; /* epoch, notes, slow notes, timeouts, timeouts in a row, series: one word */
     BECALM_ATOMIC(uint64_t) last_ok_at; /* to 1 ms, or 1/64 of the timeout if that is less */
-    BECALM_ATOMIC(uint64_t) reference;  /* latency of a service that is simply slow, us; 0: none */
-    BECALM_ATOMIC(uint64_t) pace;       /* probability of admission in ppm, and when it was that */
-    BECALM_ATOMIC(uint64_t) quick_at;   /* when an answer last was not slow, as exact as last_ok_at */
+    /* slots: latency of a service that is simply slow, us; 0: none. aimd: the timeout that lowered the pace last, ns */
+    BECALM_ATOMIC(uint64_t) reference;
+    BECALM_ATOMIC(uint64_t) pace;     /* probability of admission in ppm, and when it was that */
+    BECALM_ATOMIC(uint64_t) quick_at; /* when an answer last was not slow, as exact as last_ok_at */
     BECALM_ATOMIC(uint64_t) ghosts; /* slots: attempts given up since `quick_at`; the service may still work on them */
     BECALM_ATOMIC(uint64_t) hung;   /* aimd: attempts from before the service went away: they hold no slot */
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */

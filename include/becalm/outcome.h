@@ -30,8 +30,10 @@ enum becalm_evidence { /* for the limit */
                        BECALM_EVIDENCE_ANSWER, /* answered, but not with success: only its latency counts */
                        BECALM_EVIDENCE_SUCCESS,
                        BECALM_EVIDENCE_TIMEOUT,
-                       BECALM_EVIDENCE_GIVEN_UP /* the caller waits no longer; not in the table below, because the
-                                                   loser of a hedge is also cancelled and is no evidence */
+                       /* These two are not in the table below. */
+                       BECALM_EVIDENCE_GIVEN_UP, /* the caller waits no longer; the loser of a hedge is also cancelled,
+                                                    but is no evidence */
+                       BECALM_EVIDENCE_OVERDUE   /* a timeout that was learned and not written: the attempt goes on */
 };
 
 enum becalm_health { /* for the host, see outlier.h */

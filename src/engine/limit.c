@@ -119,16 +119,26 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
     word_copy(&to->last_cut_at, &from->last_cut_at);
 }
 
-/* The gap to certainty shrinks by e^(-t / 5 s), t in ticks of 2^20 ns: one factor for each bit of t, in 2^-32. */
+/* The gap to certainty shrinks by e^(-t / 5 s), t in ticks of 2^20 ns: one factor for each bit of t, in 2^-32. Timeouts
+ * below PACE_FOR shorten the 5 s: a pace must not outlast a hundred timeouts. */
+#define PACE_FOR    BECALM_S
 #define PACE_DECAYS 17
 static const uint32_t pace_decay[PACE_DECAYS] = {
     4294066671u, 4293166234u, 4291365927u, 4287767578u, 4280579929u, 4266240756u, 4237706352u, 4181208817u, 4070463397u,
     3857694629u, 3464940900u, 2795321736u, 1819297580u, 770633036u,  138272363u,  4451546u,    4614u};
 
-/* The probability of admission at `now`, in ppm. A pure function of the word, so that no admission writes it. */
-static uint32_t pace_at(uint64_t word, becalm_ns now)
+/* The probability of admission at `now`, in ppm. A pure function of two words, so that no admission writes them. A
+ * timeout of another moment than the pace's only changes how soon the pace is over. */
+static uint32_t pace_at(const struct becalm_limit *limit, uint64_t word, becalm_ns now)
 {
     uint64_t ticks = becalm_ns_since(now >> PACE_BITS, word >> PACE_BITS);
+    if (ticks >> PACE_DECAYS != 0) {
+        return BECALM__PACE_FULL;
+    }
+    becalm_ns timeout = atomic_load_explicit(&limit->reference, memory_order_relaxed);
+    if (timeout < PACE_FOR) {
+        ticks = ticks * PACE_FOR / becalm_ns_max(timeout, BECALM_MS);
+    }
     if (ticks >> PACE_DECAYS != 0) {
         return BECALM__PACE_FULL;
     }
@@ -142,12 +152,13 @@ static uint32_t pace_at(uint64_t word, becalm_ns now)
     return (uint32_t)(BECALM__PACE_FULL - (gap >> 12));
 }
 
-static void pace_lower(struct becalm_limit *limit, becalm_ns now)
+static void pace_lower(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
 {
+    atomic_store_explicit(&limit->reference, timeout, memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&limit->pace, memory_order_relaxed);
     uint64_t lower;
     do {
-        uint64_t ppm = (uint64_t)pace_at(word, now) * 3 / 10;
+        uint64_t ppm = (uint64_t)pace_at(limit, word, now) * 3 / 10;
         uint64_t tick = now >> PACE_BITS;
         if (tick < word >> PACE_BITS) {
             tick = word >> PACE_BITS; /* an older now must not make the pace recover sooner */
@@ -240,7 +251,7 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
 
 bool becalm__pace_refuses(const struct becalm_limit *limit, const struct becalm_moment *at)
 {
-    uint32_t ppm = pace_at(atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
+    uint32_t ppm = pace_at(limit, atomic_load_explicit(&limit->pace, memory_order_relaxed), at->now);
     return !becalm_rand_chance(becalm_rand_lane(at->random, BECALM_LANE_PACE), ppm);
 }
 
@@ -419,10 +430,11 @@ void becalm__units_cut(struct becalm_limit *limit, const struct becalm_limit_pol
 }
 
 /* More than one slot: there is something left to cut, or a floor that was wanted. */
-void becalm__pace_at_one(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now)
+void becalm__pace_at_one(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
+                         becalm_ns timeout)
 {
     if (limit_now(limit, policy) == 1) {
-        pace_lower(limit, now);
+        pace_lower(limit, now, timeout);
     }
 }
 

@@ -39,15 +39,26 @@ static bool is_quick(const struct becalm_limit *limit, becalm_ns took, becalm_ns
     return took <= timeout / 4 || 4 * (took / BECALM_US) <= 5 * becalm__usual(limit).latency;
 }
 
+/* The share of all attempts that time out, in sixteenths. Of few samples it is not known: then two more that did not
+ * time out are assumed, so that a caller whose first few calls all time out is not sure that this is usual, nor that it
+ * is an outage. Where no timeout is written, an overdue attempt is no failure, and a share of few says nothing. */
+static uint64_t usual_share(const struct becalm_limit *limit, enum becalm_evidence kind)
+{
+    const struct becalm__usual usual = becalm__usual(limit);
+    if (usual.samples >= SHARE_KNOWN) {
+        return usual.late * 16 / BECALM__PPM;
+    }
+    return kind == BECALM_EVIDENCE_OVERDUE ? 0 : usual.late * usual.samples * 16 / (usual.samples + 2) / BECALM__PPM;
+}
+
 /* So many timeouts in a row happen by chance once in a thousand times where a share of all attempts times out, by
  * sixteenths of it. No more are waited for, so that a limit still cuts where most of them do. */
-static uint32_t run_enough(const struct becalm_limit *limit)
+static uint32_t run_enough(const struct becalm_limit *limit, enum becalm_evidence kind)
 {
-    static const uint8_t by_share[] = {5, 5, 5, 5, 5, 6, 7, 8, 10, 12, 15, 18};
-    const struct becalm__usual usual = becalm__usual(limit);
-    uint64_t share = usual.late * 16 / BECALM__PPM;
+    static const uint8_t by_share[] = {BECALM__RUN_ENOUGH, 5, 5, 5, 5, 6, 7, 8, 10, 12, 15, 18};
+    uint64_t share = usual_share(limit, kind);
     uint64_t last = sizeof by_share / sizeof by_share[0] - 1;
-    return usual.samples < SHARE_KNOWN ? BECALM__RUN_ENOUGH : by_share[share < last ? share : last];
+    return by_share[share < last ? share : last];
 }
 
 /* Moves the run of timeouts in a row, and returns it. */
@@ -227,11 +238,11 @@ static bool is_known_to_hang(const struct becalm_limit *limit, const struct beca
 }
 
 static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
-                         const struct becalm_slot *slot)
+                         const struct becalm_slot *slot, enum becalm_evidence kind)
 {
-    uint32_t run = run_move(limit, BECALM_EVIDENCE_TIMEOUT);
+    uint32_t run = run_move(limit, kind);
     usual_note(limit, now, slot, true);
-    if (run < run_enough(limit) || !becalm__run_tells(limit, now, slot->timeout, run) ||
+    if (run < run_enough(limit, kind) || !becalm__run_tells(limit, now, slot->timeout, run) ||
         becalm__is_overtaken(limit, slot->sent_at)) {
         return;
     }
@@ -244,7 +255,7 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
         becalm__units_cut(limit, policy, away ? 1 : becalm__in_flight_with(limit));
         away_ask(limit, now, slot->timeout);
     }
-    becalm__pace_at_one(limit, policy, now);
+    becalm__pace_at_one(limit, policy, now, slot->timeout);
 }
 
 /* Cuts that were caused by timeouts of overdue attempts are undone, as TCP undoes the cut after a retransmission that
@@ -278,7 +289,8 @@ BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct bec
         success_note(limit, policy, at->now, slot);
         return;
     case BECALM_EVIDENCE_TIMEOUT:
-        timeout_note(limit, policy, at->now, slot);
+    case BECALM_EVIDENCE_OVERDUE:
+        timeout_note(limit, policy, at->now, slot, evidence);
         return;
     case BECALM_EVIDENCE_ANSWER:
     case BECALM_EVIDENCE_GIVEN_UP:

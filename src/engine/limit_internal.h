@@ -116,6 +116,7 @@ static inline uint32_t becalm__run_after(uint32_t run, enum becalm_evidence kind
     case BECALM_EVIDENCE_SUCCESS:
         return 0;
     case BECALM_EVIDENCE_TIMEOUT:
+    case BECALM_EVIDENCE_OVERDUE:
         return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
     case BECALM_EVIDENCE_ANSWER:
     case BECALM_EVIDENCE_GIVEN_UP:
@@ -154,8 +155,8 @@ static inline void becalm__success_stamp(struct becalm_limit *limit, becalm_ns n
 void becalm__units_grow(struct becalm_limit *, const struct becalm_limit_policy *, bool by_one);
 void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *, uint64_t slots);
 
-/* Paces more if the limit is at one slot; and not any more. */
-void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now);
+/* Paces more if the limit is at one slot, after an attempt with this timeout; and not any more. */
+void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now, becalm_ns timeout);
 void becalm__pace_end(struct becalm_limit *);
 
 /* Does the pace, and not a lack of places, refuse an attempt at this moment? The draw is that of becalm_limit_admit().

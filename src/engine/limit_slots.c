@@ -480,8 +480,9 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
                                     const struct becalm_slot *slot, enum becalm_evidence evidence)
 {
     struct sample s = sample_make(limit, now, slot, evidence);
-    s.late = evidence == BECALM_EVIDENCE_TIMEOUT || evidence == BECALM_EVIDENCE_GIVEN_UP;
-    s.bad |= evidence == BECALM_EVIDENCE_TIMEOUT;
+    bool timed_out = evidence == BECALM_EVIDENCE_TIMEOUT || evidence == BECALM_EVIDENCE_OVERDUE;
+    s.late = timed_out || evidence == BECALM_EVIDENCE_GIVEN_UP;
+    s.bad |= timed_out;
     if (s.late && !s.bad) {
         return; /* given up so soon that a healthy service may not have answered yet either */
     }
@@ -500,7 +501,7 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
     if (evidence == BECALM_EVIDENCE_SUCCESS) {
         usual_note(limit, &s);
         success_note(limit, policy, &s);
-    } else if (evidence == BECALM_EVIDENCE_TIMEOUT) {
+    } else if (timed_out) {
         timeout_note(limit, policy, &s, j.run);
     }
 }

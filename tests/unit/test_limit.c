@@ -590,6 +590,7 @@ static void check_five_timeouts_cut(enum becalm_limit_kind kind)
 {
     struct scene scene;
     scene_init(&scene, kind, BECALM_S);
+    scene.limit.usual = kind == BECALM_LIMIT_AIMD ? 64 : 0; /* samples: it knows that calls do not time out */
     uint32_t start = scene_limit(&scene);
     scene_round(&scene, 16, 4, BECALM_S, BECALM_EVIDENCE_TIMEOUT);
     scene_round(&scene, 16, 1, 600 * BECALM_MS, BECALM_EVIDENCE_SUCCESS); /* late: the service has not gone away */
@@ -739,6 +740,43 @@ static void test_limit__the_pace_recovers_with_a_time_constant_of_five_seconds(v
     check_between_u64(scene_passing(&scene), 150, 250);
 }
 
+/* Five seconds are a hundred timeouts of 50 ms: the pace recovers in as many timeouts as it does with one second. */
+static void test_limit__the_pace_of_short_timeouts_recovers_as_many_times_sooner(void **state)
+{
+    (void)state;
+    static const struct {
+        becalm_ns timeout, after;
+        uint64_t low, high; /* around 1 - 0.98 e^(-t / 5 T), with ticks of 1 ms */
+    } table[] = {
+        {50 * BECALM_MS, 50 * BECALM_MS, 1750, 2200},  {50 * BECALM_MS, 250 * BECALM_MS, 6150, 6640},
+        {50 * BECALM_MS, 10 * BECALM_S, 10000, 10000}, {BECALM_MS, 5 * BECALM_MS, 5500, 7000},
+        {BECALM_US, 5 * BECALM_MS, 5500, 7000}, /* no sooner than with 1 ms */
+        {10 * BECALM_S, 5 * BECALM_S, 6250, 6540},     {10 * BECALM_S, BECALM_S, 1850, 2110},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct scene scene;
+        scene_paced(&scene);
+        scene.limit.reference = table[i].timeout;
+        scene.at.now += 600 * BECALM_MS;
+        scene.limit.pace = (scene.at.now >> 20) << 20 | 20000;
+        scene.at.now += table[i].after;
+        check_between_u64(scene_passing(&scene), table[i].low, table[i].high);
+    }
+}
+
+static void test_limit__the_pace_goes_by_the_timeout_that_lowered_it(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_paced(&scene);
+    check_eq_u64(scene.limit.reference, BECALM_S);
+    struct becalm_limit next;
+    becalm_limit_init(&next, &scene.policy);
+    becalm_limit_carry(&next, &scene.policy, &scene.limit, &scene.policy);
+    check_eq_u64(next.pace, scene.limit.pace);
+    check_eq_u64(next.reference, BECALM_S);
+}
+
 static void test_limit__one_success_ends_the_pacing(void **state)
 {
     (void)state;
@@ -800,6 +838,7 @@ static void test_limit__an_older_now_does_not_cut(void **state)
     (void)state;
     struct scene scene;
     scene_init(&scene, BECALM_LIMIT_AIMD, BECALM_S);
+    scene.limit.usual = 64; /* samples: it knows that calls do not time out */
     scene_round(&scene, 40, 5, BECALM_S, BECALM_EVIDENCE_TIMEOUT);
     check_eq_u64(scene_limit(&scene), 20);
     scene.at.now -= 10 * BECALM_S;
@@ -1543,6 +1582,8 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__aimd_at_its_minimum_paces_more_with_each_timeout),
              cmocka_unit_test(test_limit__slots_does_not_pace),
              cmocka_unit_test(test_limit__the_pace_recovers_with_a_time_constant_of_five_seconds),
+             cmocka_unit_test(test_limit__the_pace_of_short_timeouts_recovers_as_many_times_sooner),
+             cmocka_unit_test(test_limit__the_pace_goes_by_the_timeout_that_lowered_it),
              cmocka_unit_test(test_limit__one_success_ends_the_pacing),
              cmocka_unit_test(test_limit__what_is_turned_away_below_ends_the_pacing),
              cmocka_unit_test(test_limit__a_probe_of_a_breaker_is_not_paced),

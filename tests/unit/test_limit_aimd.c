@@ -26,6 +26,13 @@ static void scene_init(struct scene *scene)
     scene->at.now = 100 * BECALM_S;
 }
 
+/* A caller that has made enough calls to know that they do not time out. */
+static void scene_init_known(struct scene *scene)
+{
+    scene_init(scene);
+    scene->limit.usual = 64; /* samples, none of them late */
+}
+
 static uint32_t limit_of(const struct scene *scene)
 {
     return becalm_limit_now(&scene->limit, &scene->policy);
@@ -225,7 +232,7 @@ static void test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it(vo
 {
     (void)state;
     struct scene scene;
-    scene_init(&scene);
+    scene_init_known(&scene);
     outage(&scene, 30);
     for (int i = 0; i < 3; i++) {
         scene.limit.pace = 1000000;
@@ -251,7 +258,7 @@ static void test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series(void
 {
     (void)state;
     struct scene scene;
-    scene_init(&scene);
+    scene_init_known(&scene);
     check_eq_u64(burst(&scene, 30), 30);
     scene.at.now += TIMEOUT;
     finish(&scene, 10, BECALM_EVIDENCE_TIMEOUT);
@@ -271,7 +278,7 @@ static void test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_
 {
     (void)state;
     struct scene scene;
-    scene_init(&scene);
+    scene_init_known(&scene);
     check_eq_u64(burst(&scene, 100), 100);
     scene.at.now += QUICK;
     finish(&scene, 90, BECALM_EVIDENCE_ANSWER); /* errors: neither a success nor a timeout */
@@ -418,7 +425,7 @@ static void test_limit_aimd__a_service_that_never_answered_has_not_gone_away(voi
 {
     (void)state;
     struct scene scene;
-    scene_init(&scene);
+    scene_init_known(&scene);
     check_eq_u64(burst(&scene, 640), 640);
     scene.at.now += TIMEOUT;
     finish(&scene, 5, BECALM_EVIDENCE_TIMEOUT);
@@ -515,16 +522,41 @@ static void test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cu
     check_true(limit_of(&scene) < 20);
 }
 
-static void test_limit_aimd__a_share_is_not_known_from_a_few_attempts(void **state)
+/* How many timeouts in a row cut the limit of a caller that has made `count` calls, of which every `good`-th succeeded.
+ */
+static uint32_t run_that_cuts(uint32_t count, uint32_t good, enum becalm_evidence kind)
 {
-    (void)state;
     struct scene scene;
     scene_init(&scene);
-    calls(&scene, 8, 2, LATE);
-    check_eq_u64(burst(&scene, 20), 20);
+    calls(&scene, count, good, LATE);
+    scene.limit.evidence = 0; /* no run yet */
+    check_eq_u64(burst(&scene, 40), 40);
     scene.at.now += TIMEOUT;
-    finish(&scene, 5, BECALM_EVIDENCE_TIMEOUT);
-    check_true(limit_of(&scene) < 20);
+    uint32_t run = 0;
+    while (limit_of(&scene) >= 1000) {
+        check_true(run < 40);
+        finish(&scene, 1, kind);
+        run++;
+    }
+    return run;
+}
+
+static void test_limit_aimd__of_few_attempts_a_share_is_half_known(void **state)
+{
+    (void)state;
+    check_eq_u64(run_that_cuts(0, 1, BECALM_EVIDENCE_TIMEOUT), 6);  /* of one: a third, with two that are assumed */
+    check_eq_u64(run_that_cuts(4, 1, BECALM_EVIDENCE_TIMEOUT), 5);  /* one of five */
+    check_eq_u64(run_that_cuts(4, 4, BECALM_EVIDENCE_TIMEOUT), 12); /* four of five: 4 / 7 */
+    check_eq_u64(run_that_cuts(8, 2, BECALM_EVIDENCE_TIMEOUT), 8);  /* five of nine: 5 / 11 */
+    check_eq_u64(run_that_cuts(16, 2, BECALM_EVIDENCE_TIMEOUT), 10);
+}
+
+static void test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_nothing(void **state)
+{
+    (void)state;
+    check_eq_u64(run_that_cuts(0, 1, BECALM_EVIDENCE_OVERDUE), 5);
+    check_eq_u64(run_that_cuts(4, 4, BECALM_EVIDENCE_OVERDUE), 5);
+    check_eq_u64(run_that_cuts(16, 2, BECALM_EVIDENCE_OVERDUE), 10);
 }
 
 static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
@@ -573,5 +605,6 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__where_answers_usually_take_long_a_usual_one_is_quick),
              cmocka_unit_test(test_limit_aimd__what_is_usual_is_learned_by_time_and_in_health),
              cmocka_unit_test(test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cut),
-             cmocka_unit_test(test_limit_aimd__a_share_is_not_known_from_a_few_attempts),
+             cmocka_unit_test(test_limit_aimd__of_few_attempts_a_share_is_half_known),
+             cmocka_unit_test(test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_nothing),
              cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))

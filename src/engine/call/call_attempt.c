@@ -422,7 +422,7 @@ BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)
     struct becalm_live *live = &call->slot[slot];
     live->overdue = true;
     live->permit.overdue = live->permit.held && !live->probed;
-    limit_tell(s, live, &late, becalm_outcome_traits(late.kind)->evidence);
+    limit_tell(s, live, &late, BECALM_EVIDENCE_OVERDUE);
     becalm__call_place_free(s, &live->slot);
     if (live->probed) {
         return; /* how long a probe may be silent is the breaker's to say, and its answer counts whenever it comes */
