@@ -11,8 +11,8 @@
  *           not. So it counts the share of answers that take longer than a quarter of their own timeout. If these are
  *           three quarters of at least 20 answers, the limit is cut to half of the number in flight. It is not cut if a
  *           few answers are quick, or if answers took as long when a quarter as many were in flight: then the service
- *           is slow by nature, and that latency becomes the reference. If two cuts did not shorten the answers, they
- *           are undone, and the latency becomes the reference as well.
+ *           is slow by nature, and that latency becomes the reference. If two cuts did not shorten the answers (with
+ *           few in flight: one cut), they are undone, and the latency becomes the reference as well.
  *   aimd    for a single caller. Five timeouts in a row, with no success for a quarter of the timeout, cut the limit by
  *           half, at most every 500 ms. A timeout does not count if an attempt that was sent later has succeeded. Quick
  *           answers raise the limit by one slot each, up to its value before the cuts. At one slot it paces: it admits

@@ -20,6 +20,8 @@ enum {
     ROW_HALVES_AT = 32, /* notes of a row */
     ROWS_APART = 2,     /* a quarter as many in flight, or fewer, tell how long an answer takes without a queue, */
     NATURAL_NOTES = 3,  /* and so many answers are enough */
+    FEW_ROW = 3,        /* fewer than 16 were in flight: lower rows may tell nothing; after a cut, the higher ones do */
+    VAIN_NOTES = 8,     /* so many answers with fewer in flight, and with more, can be compared */
     USUAL_KNOWN = 4,    /* samples: with fewer the usual latency is not known, */
     USUAL_SURE = 16     /* and with fewer than these nothing makes it longer */
 };
@@ -88,7 +90,8 @@ struct judgement {
     uint64_t mean;     /* latency of the answered notes, this one included, us; 0: none was answered */
     uint32_t answered; /* how many that were */
     uint32_t run;      /* timeouts in a row now */
-    uint32_t row;      /* of the slow answers: their median, or that of this one if it is higher */
+    uint32_t median;   /* row of the slow answers */
+    uint32_t row;      /* that, or the row of this answer if it is higher */
 };
 
 /* A row of the table, unpacked: answers of attempts that were sent when about so many were in flight. */
@@ -139,6 +142,13 @@ static void rows_clear(struct becalm_limit *limit)
     }
 }
 
+static void row_sum(struct row *all, const struct row *row)
+{
+    all->sum += row->sum;
+    all->notes += row->notes;
+    all->slow += row->slow;
+}
+
 /* Did answers take about as long when far fewer were in flight? The answer that is judged last may be one that was sent
  * when few were in flight, so the row of most slow answers says what "far fewer" is. */
 static bool is_natural(const struct becalm_limit *limit, const struct judgement *j)
@@ -146,11 +156,27 @@ static bool is_natural(const struct becalm_limit *limit, const struct judgement 
     struct row all = {.sum = 0};
     for (uint32_t i = 0; i + ROWS_APART <= j->row; i++) {
         struct row row = row_unpack(atomic_load_explicit(&limit->among[i], memory_order_relaxed));
-        all.sum += row.sum;
-        all.notes += row.notes;
-        all.slow += row.slow;
+        row_sum(&all, &row);
     }
     return all.notes >= NATURAL_NOTES && 2 * all.slow >= all.notes && 3 * (all.sum / all.notes) >= 2 * j->mean;
+}
+
+static bool row_is_slow(const struct row *all)
+{
+    return all->notes >= VAIN_NOTES && 4 * all->slow >= 3 * all->notes;
+}
+
+/* After a cut fewer are in flight. Did answers take as long as with more? In a queue they would take half as long with
+ * half as many. Rows go by the number in flight at the send, so a queue that grew until the cut is no excuse. */
+static bool cut_was_in_vain(const struct becalm_limit *limit, const struct judgement *j)
+{
+    struct row fewer = {.sum = 0};
+    struct row more = {.sum = 0};
+    for (uint32_t i = 0; i < BECALM_AMONG; i++) {
+        struct row row = row_unpack(atomic_load_explicit(&limit->among[i], memory_order_relaxed));
+        row_sum(i <= j->median ? &fewer : &more, &row);
+    }
+    return row_is_slow(&fewer) && row_is_slow(&more) && 6 * (fewer.sum / fewer.notes) >= 5 * (more.sum / more.notes);
 }
 
 /* Would this note change nothing that matters? The state is that of a healthy service, and this note is one more of the
@@ -199,6 +225,9 @@ static enum ruling slow_rule(const struct becalm_limit *limit, const struct samp
     if (j->answers && !queue_stands(limit, s)) {
         return RULING_NONE;
     }
+    if (j->answers && j->series && j->median <= FEW_ROW && cut_was_in_vain(limit, j)) {
+        return RULING_UNDO;
+    }
     uint64_t previous = atomic_load_explicit(&limit->previous, memory_order_relaxed);
     return j->answers && previous > 0 && 4 * j->mean > 3 * previous ? RULING_UNDO : RULING_CUT;
 }
@@ -221,6 +250,7 @@ static void evidence_judge(const struct becalm_limit *limit, const struct sample
     e->slow += s->bad;
     e->late += s->late;
     e->row = evidence_row(e, s);
+    j->median = e->row;
     j->row = s->row > e->row ? s->row : e->row;
     j->counted = true;
     j->series = e->series != 0;
@@ -299,11 +329,12 @@ static void cut_in_series(struct becalm_limit *limit, const struct becalm_limit_
     becalm__units_cut(limit, policy, slots);
 }
 
-/* Two cuts did not shorten the answers: they are not late because they queue. */
+/* One or two cuts did not shorten the answers: they are not late because they queue. */
 static void undo_cuts(struct becalm_limit *limit, const struct judgement *j)
 {
-    atomic_store_explicit(&limit->units, atomic_load_explicit(&limit->undo_two, memory_order_relaxed),
-                          memory_order_relaxed);
+    bool two = atomic_load_explicit(&limit->previous, memory_order_relaxed) > 0;
+    const _Atomic(uint64_t) *before = two ? &limit->undo_two : &limit->undo_one;
+    atomic_store_explicit(&limit->units, atomic_load_explicit(before, memory_order_relaxed), memory_order_relaxed);
     atomic_store_explicit(&limit->reference, j->mean, memory_order_relaxed);
     atomic_store_explicit(&limit->previous, 0, memory_order_relaxed);
     atomic_store_explicit(&limit->latency, 0, memory_order_relaxed);

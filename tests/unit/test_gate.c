@@ -434,6 +434,7 @@ static void scene_cut(struct scene *scene)
     becalm_limit_defaults(&scene->limit_policy, BECALM_LIMIT_AIMD);
     scene->limit_policy.max = 1;
     becalm_limit_init(&scene->limit, &scene->limit_policy);
+    scene->limit.usual = 64; /* samples: it knows that calls do not time out */
     for (int i = 0; i < 5; i++) {
         struct becalm_slot slot = {.held = false};
         check_true(becalm_limit_probe(&scene->limit, &scene->limit_policy, &scene->at, BECALM_S, &slot));

@@ -445,6 +445,40 @@ static void test_limit__cuts_that_shortened_the_answers_go_on(void **state)
     check_eq_u64(scene_limit(&scene), 50); /* not shorter than last time: back to the limit before these two cuts */
 }
 
+/* With few in flight, at most a round at once: three rounds of `in_flight`, until 20 answers are noted and cut it. */
+static void scene_cut_few(struct scene *scene, uint32_t in_flight, becalm_ns latency)
+{
+    scene_init(scene, BECALM_LIMIT_SLOTS, BECALM_S);
+    uint32_t noted = 0;
+    while (scene_limit(scene) > in_flight) {
+        check_true(noted < 20);
+        scene_round(scene, in_flight, in_flight, latency, BECALM_EVIDENCE_SUCCESS);
+        noted += in_flight;
+    }
+    check_eq_u64(scene_limit(scene), in_flight / 2);
+}
+
+/* The limit after 20 more answers with half as many in flight. */
+static uint32_t limit_after_half(uint32_t in_flight, becalm_ns latency)
+{
+    struct scene scene;
+    scene_cut_few(&scene, in_flight, 400 * BECALM_MS);
+    for (uint32_t noted = 0; noted < 20; noted += in_flight / 2) {
+        scene_round(&scene, in_flight / 2, in_flight / 2, latency, BECALM_EVIDENCE_SUCCESS);
+    }
+    return scene_limit(&scene);
+}
+
+static void test_limit__with_few_in_flight_one_cut_that_shortened_nothing_is_undone(void **state)
+{
+    (void)state;
+    check_eq_u64(limit_after_half(10, 400 * BECALM_MS), 10);
+    check_eq_u64(limit_after_half(10, 340 * BECALM_MS), 10); /* 5/6 are 333 ms */
+    check_eq_u64(limit_after_half(10, 320 * BECALM_MS), 2);  /* shorter */
+    check_eq_u64(limit_after_half(20, 400 * BECALM_MS), 20);
+    check_eq_u64(limit_after_half(40, 400 * BECALM_MS), 10); /* 16 and more: two cuts */
+}
+
 static void test_limit__cuts_are_not_undone_when_half_timed_out(void **state)
 {
     (void)state;
@@ -1567,6 +1601,7 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__an_attempt_counts_from_when_it_was_sent),
              cmocka_unit_test(test_limit__two_cuts_that_did_not_shorten_the_answers_are_undone),
              cmocka_unit_test(test_limit__cuts_that_shortened_the_answers_go_on),
+             cmocka_unit_test(test_limit__with_few_in_flight_one_cut_that_shortened_nothing_is_undone),
              cmocka_unit_test(test_limit__cuts_are_not_undone_when_half_timed_out),
              cmocka_unit_test(test_limit__a_cut_by_timeouts_ends_a_series_of_cuts),
              cmocka_unit_test(test_limit__a_healthy_spell_ends_a_series_of_cuts),
