@@ -10,7 +10,8 @@
 #define WORD_BITS 64u
 #define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
 
-enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_COUNT }; /* late: timeouts and slow answers */
+/* late: timeouts and slow answers; shed: rejections */
+enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_SHED, LANE_COUNT };
 
 _Static_assert(sizeof(struct becalm_host) == LINE, "a host is one cache line, so that two hosts never share one");
 
@@ -329,6 +330,18 @@ static bool only_queues(const struct becalm_window_sums *sums, const struct othe
     return results > failed && 2 * sums->lane[LANE_LATE] >= results + failed && 8 * others->failed >= others->results;
 }
 
+/* Does the host only shed load that the others can't take? A host that rejects some calls and answers the rest has too
+ * much to do, and keeps its queue short. Its ejection would give its load to the others, which would then shed as well.
+ * They can take it if fewer than an eighth of their results are failures, and if together they have at least twice its
+ * results: then their load grows by at most a half. A host that rejects everything is broken. */
+static bool only_sheds(const struct becalm_window_sums *sums, const struct others *others)
+{
+    uint64_t results = sums->lane[LANE_RESULTS];
+    uint64_t failed = sums->lane[LANE_FAILED];
+    bool full = 8 * others->failed >= others->results || others->results < 2 * results;
+    return results > failed && 2 * sums->lane[LANE_SHED] >= failed && full;
+}
+
 /* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
 static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_host *h,
                           const struct becalm_outlier_policy *policy, becalm_ns now)
@@ -347,7 +360,7 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
         return false;
     }
     struct others others = others_of(hosts, h, now);
-    return worse_than_others(&sums, &others) && !only_queues(&sums, &others);
+    return worse_than_others(&sums, &others) && !only_queues(&sums, &others) && !only_sheds(&sums, &others);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */
@@ -441,12 +454,19 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
     }
 }
 
+static unsigned failed_lanes(enum becalm_outcome_kind kind)
+{
+    unsigned late = kind == BECALM_OUTCOME_TIMED_OUT;
+    unsigned shed = kind == BECALM_OUTCOME_REJECTED;
+    return 1u << LANE_RESULTS | 1u << LANE_FAILED | late << LANE_LATE | shed << LANE_SHED;
+}
+
 static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at, bool late)
+                        const struct becalm_moment *at, enum becalm_outcome_kind kind)
 {
     atomic_fetch_add_explicit(&h->streak, 1, memory_order_relaxed);
     if (h->window != NULL) {
-        becalm_window_note(h->window, at, 1u << LANE_RESULTS | 1u << LANE_FAILED | (unsigned)late << LANE_LATE);
+        becalm_window_note(h->window, at, failed_lanes(kind));
     }
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
@@ -535,7 +555,7 @@ void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_
         host_ok(hosts, h, policy, at, slow);
         return;
     case BECALM_HEALTH_FAILED:
-        host_failed(hosts, h, policy, at, outcome->kind == BECALM_OUTCOME_TIMED_OUT);
+        host_failed(hosts, h, policy, at, outcome->kind);
         return;
     case BECALM_HEALTH_NONE:
         host_unproven(h, at->now);

@@ -548,6 +548,93 @@ static void test_outlier__a_slow_host_goes_if_the_others_can_take_its_load(void 
     }
 }
 
+/* Nine other hosts, of whose results an eighth are rejections, too. */
+static void test_outlier__a_host_that_sheds_load_stays_in_while_the_others_fail_too(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t ok, rejected, failed;
+        bool out;
+    } rows[] = {
+        {1, 9, 0, false}, {0, 9, 0, true}, {10, 10, 0, false}, {4, 3, 3, false}, {4, 3, 4, true}, {4, 0, 6, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(10);
+        for (uint32_t host = 1; host < 10; host++) {
+            attempts(&w, host, 14, BECALM_OUTCOME_OK);
+            attempts(&w, host, 2, BECALM_OUTCOME_REJECTED);
+        }
+        attempts(&w, 0, rows[i].ok, BECALM_OUTCOME_OK);
+        attempts(&w, 0, rows[i].rejected, BECALM_OUTCOME_REJECTED);
+        attempts(&w, 0, rows[i].failed, BECALM_OUTCOME_FAILED);
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+static void test_outlier__a_host_that_sheds_load_goes_if_the_others_can_take_it(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t hosts, others_ok, others_failed; /* of each other host; host 0 has 10 results */
+        bool out;
+    } rows[] = {
+        {10, 16, 0, true}, {10, 15, 1, true}, {10, 14, 2, false},                   /* an eighth */
+        {2, 20, 0, true},  {2, 19, 0, false}, {3, 10, 0, true},   {3, 9, 0, false}, /* twice its results */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(rows[i].hosts);
+        for (uint32_t host = 1; host < rows[i].hosts; host++) {
+            attempts(&w, host, rows[i].others_ok, BECALM_OUTCOME_OK);
+            attempts(&w, host, rows[i].others_failed, BECALM_OUTCOME_FAILED);
+        }
+        attempts(&w, 0, 5, BECALM_OUTCOME_OK);
+        attempts(&w, 0, 4, BECALM_OUTCOME_REJECTED);
+        assert_true(usable(&w, 0));
+        attempts(&w, 0, 1, BECALM_OUTCOME_REJECTED); /* a half */
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+static void test_outlier__a_host_that_rejects_everything_goes(void **state)
+{
+    (void)state;
+    struct world w = world_rate(2);
+    busy_host(&w, 1);
+    attempts(&w, 0, 4, BECALM_OUTCOME_REJECTED);
+    assert_true(usable(&w, 0));
+    attempts(&w, 0, 1, BECALM_OUTCOME_REJECTED);
+    assert_false(usable(&w, 0));
+    world_end(&w);
+}
+
+static void test_outlier__rejections_in_a_row_eject_in_istios_way(void **state)
+{
+    (void)state;
+    struct world w = world_istio(10);
+    for (uint32_t host = 0; host < 10; host++) {
+        attempts(&w, host, 4, BECALM_OUTCOME_REJECTED);
+        attempts(&w, host, 1, BECALM_OUTCOME_OK);
+    }
+    attempts(&w, 0, 5, BECALM_OUTCOME_REJECTED);
+    assert_false(usable(&w, 0));
+    world_end(&w);
+}
+
+static void test_outlier__while_ejections_are_ignored_a_host_that_sheds_is_back_with_an_answer(void **state)
+{
+    (void)state;
+    struct world w = world_rate(4);
+    for (uint32_t host = 0; host < 4; host++) {
+        attempts(&w, host, 5, BECALM_OUTCOME_REJECTED);
+    }
+    check_eq_u64(ejected_count(w.hosts), 4);
+    attempts(&w, 3, 1, BECALM_OUTCOME_OK);
+    check_eq_u64(ejected_count(w.hosts), 3);
+    world_end(&w);
+}
+
 /* For all rates: of hosts with the same failure rate, a few are ejected by chance at a time, never half of the
  * service. */
 static void test_outlier__hosts_that_fail_alike_stay_in(void **state)
@@ -1092,6 +1179,11 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__a_host_that_only_queues_stays_in),
              cmocka_unit_test(test_outlier__a_slow_host_goes_if_the_others_can_take_its_load),
              cmocka_unit_test(test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers_are_forgotten),
+             cmocka_unit_test(test_outlier__a_host_that_sheds_load_stays_in_while_the_others_fail_too),
+             cmocka_unit_test(test_outlier__a_host_that_sheds_load_goes_if_the_others_can_take_it),
+             cmocka_unit_test(test_outlier__a_host_that_rejects_everything_goes),
+             cmocka_unit_test(test_outlier__rejections_in_a_row_eject_in_istios_way),
+             cmocka_unit_test(test_outlier__while_ejections_are_ignored_a_host_that_sheds_is_back_with_an_answer),
              cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
              cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
              cmocka_unit_test(test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host),
