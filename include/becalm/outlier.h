@@ -46,7 +46,7 @@ struct becalm_host {
     BECALM_ATOMIC(uint64_t) probing;       /* after the ejection: when its one probe counts as lost; 0: no probe yet */
     BECALM_ATOMIC(uint64_t) times;         /* times ejected */
     BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
-    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
+    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row; in the high half, how long the last one is fresh */
     BECALM_ATOMIC(uint64_t) hint_until;    /* the host's Retry-After: no retries until this instant */
     struct becalm_window *window;          /* lanes: results, failed, late, shed; NULL unless ejection is on, by rate */
 };

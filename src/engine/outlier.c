@@ -9,6 +9,7 @@
 #define TIMES_MAX 100000u /* far beyond max_ejection; keeps the product small */
 #define WORD_BITS 64u
 #define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
+#define FRESH     BECALM_S            /* a failure makes its host a second choice for at most this time */
 
 /* late: timeouts and slow answers; shed: rejections */
 enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_SHED, LANE_COUNT };
@@ -347,7 +348,7 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
                           const struct becalm_outlier_policy *policy, becalm_ns now)
 {
     if (policy->consecutive > 0) {
-        return word_get(&h->streak) >= policy->consecutive;
+        return becalm__streak_read(h).failures >= policy->consecutive;
     }
     if (h->window == NULL) { /* made for another policy: see becalm_hosts_bytes() */
         return false;
@@ -435,7 +436,7 @@ static void times_calm(struct becalm_host *h, const struct becalm_outlier_policy
 static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
                     const struct becalm_moment *at, bool slow)
 {
-    if (word_get(&h->streak) != 0) { /* a healthy host's streak is not written */
+    if (becalm__streak_read(h).failures != 0) { /* a healthy host's streak is not written */
         word_set(&h->streak, 0);
     }
     if (h->window != NULL) {
@@ -454,6 +455,20 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
     }
 }
 
+/* One more failure in a row. A host that refuses at once has nothing in flight, so its failure counts as its load for
+ * a while. An attempt that timed out was in flight for all of its time: its failure counts twice as long as it took. */
+static void streak_extend(struct becalm_host *h, const struct becalm__result *result)
+{
+    bool waited = result->outcome->kind == BECALM_OUTCOME_TIMED_OUT && result->took > 0;
+    struct becalm__streak next = {.fresh = waited ? becalm_ns_min(becalm_ns_scale(result->took, 2, 1), FRESH) : FRESH};
+    uint64_t have = word_get(&h->streak);
+    do { /* no thread's failure is lost; the last one decides how long they are fresh */
+        uint32_t failures = becalm__streak_of(have).failures;
+        next.failures = failures < UINT32_MAX ? failures + 1 : failures;
+    } while (!atomic_compare_exchange_weak_explicit(&h->streak, &have, becalm__streak_word(next), memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
 static unsigned failed_lanes(enum becalm_outcome_kind kind)
 {
     unsigned late = kind == BECALM_OUTCOME_TIMED_OUT;
@@ -462,11 +477,11 @@ static unsigned failed_lanes(enum becalm_outcome_kind kind)
 }
 
 static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at, enum becalm_outcome_kind kind)
+                        const struct becalm_moment *at, const struct becalm__result *result)
 {
-    atomic_fetch_add_explicit(&h->streak, 1, memory_order_relaxed);
+    streak_extend(h, result);
     if (h->window != NULL) {
-        becalm_window_note(h->window, at, failed_lanes(kind));
+        becalm_window_note(h->window, at, failed_lanes(result->outcome->kind));
     }
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
@@ -534,7 +549,7 @@ static void hint_extend(struct becalm_host *h, becalm_ns until)
 }
 
 void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome, bool slow)
+                        const struct becalm_moment *at, uint32_t host, const struct becalm__result *result)
 {
     if (host == BECALM_NO_HOST) {
         return;
@@ -543,19 +558,19 @@ void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_
     uint64_t in_flight = atomic_fetch_sub_explicit(&h->in_flight, 1, memory_order_relaxed);
     BECALM_ASSERT(in_flight > 0);
 
-    becalm_ns quiet = outcome_quiet(outcome);
+    becalm_ns quiet = outcome_quiet(result->outcome);
     if (quiet > 0) {
         hint_extend(h, becalm_ns_after(at->now, quiet));
     }
     if (!policy->enabled) {
         return;
     }
-    switch (outcome_health(outcome)) {
+    switch (outcome_health(result->outcome)) {
     case BECALM_HEALTH_OK:
-        host_ok(hosts, h, policy, at, slow);
+        host_ok(hosts, h, policy, at, result->slow);
         return;
     case BECALM_HEALTH_FAILED:
-        host_failed(hosts, h, policy, at, outcome->kind);
+        host_failed(hosts, h, policy, at, result);
         return;
     case BECALM_HEALTH_NONE:
         host_unproven(h, at->now);
@@ -569,7 +584,7 @@ void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_
 void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
                        const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome)
 {
-    becalm__hosts_note(hosts, policy, at, host, outcome, false);
+    becalm__hosts_note(hosts, policy, at, host, &(struct becalm__result){.outcome = outcome});
 }
 
 becalm_ns becalm_hosts_hint(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)
