@@ -3,10 +3,11 @@
 #define BECALM_OUTLIER_H
 
 /* The hosts of a service and the ejection of failing hosts. A host is ejected by its failure rate (at least min_calls
- * results in `window`, half of them failed, twice the rate of all other hosts together, and not only late) or, Istio's
- * way, by failures in a row. It is out for base_ejection x the number of its ejections, then one probe is sent. At most
- * floor(hosts * max_ejected) hosts are out, never the last one. If more would have to be ejected, ejections are ignored
- * altogether, because then the hosts are not the cause. Becalm's own refusals never count against a host.
+ * results in `window`, half of them failed, twice the rate of all other hosts together, and neither only late nor only
+ * rejections that the others could not take) or, Istio's way, by failures in a row. It is out for base_ejection x the
+ * number of its ejections, then one probe is sent. At most floor(hosts * max_ejected) hosts are out, never the last
+ * one. If more would have to be ejected, ejections are ignored altogether, because then the hosts are not the cause.
+ * Becalm's own refusals never count against a host.
  *
  * A driver that checks hosts by itself (the gateway's health checks) reports which hosts fail: a host that fails gets
  * no attempts while another host passes. If all hosts fail their checks, the checks are ignored: the check itself may
@@ -45,9 +46,9 @@ struct becalm_host {
     BECALM_ATOMIC(uint64_t) probing;       /* after the ejection: when its one probe counts as lost; 0: no probe yet */
     BECALM_ATOMIC(uint64_t) times;         /* times ejected */
     BECALM_ATOMIC(uint64_t) calm_since;    /* last failure or return: `times` counts down from here */
-    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row */
+    BECALM_ATOMIC(uint64_t) streak;        /* failures in a row; in the high half, how long the last one is fresh */
     BECALM_ATOMIC(uint64_t) hint_until;    /* the host's Retry-After: no retries until this instant */
-    struct becalm_window *window;          /* lanes: results, failed, late; NULL unless ejection is on and by rate */
+    struct becalm_window *window;          /* lanes: results, failed, late, shed; NULL unless ejection is on, by rate */
 };
 
 struct becalm_hosts {

@@ -9,8 +9,10 @@
 #define TIMES_MAX 100000u /* far beyond max_ejection; keeps the product small */
 #define WORD_BITS 64u
 #define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
+#define FRESH     BECALM_S            /* a failure makes its host a second choice for at most this time */
 
-enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_COUNT }; /* late: timeouts and slow answers */
+/* late: timeouts and slow answers; shed: rejections */
+enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_SHED, LANE_COUNT };
 
 _Static_assert(sizeof(struct becalm_host) == LINE, "a host is one cache line, so that two hosts never share one");
 
@@ -329,12 +331,24 @@ static bool only_queues(const struct becalm_window_sums *sums, const struct othe
     return results > failed && 2 * sums->lane[LANE_LATE] >= results + failed && 8 * others->failed >= others->results;
 }
 
+/* Does the host only shed load that the others can't take? A host that rejects some calls and answers the rest has too
+ * much to do, and keeps its queue short. Its ejection would give its load to the others, which would then shed as well.
+ * They can take it if fewer than an eighth of their results are failures, and if together they have at least twice its
+ * results: then their load grows by at most a half. A host that rejects everything is broken. */
+static bool only_sheds(const struct becalm_window_sums *sums, const struct others *others)
+{
+    uint64_t results = sums->lane[LANE_RESULTS];
+    uint64_t failed = sums->lane[LANE_FAILED];
+    bool full = 8 * others->failed >= others->results || others->results < 2 * results;
+    return results > failed && 2 * sums->lane[LANE_SHED] >= failed && full;
+}
+
 /* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
 static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_host *h,
                           const struct becalm_outlier_policy *policy, becalm_ns now)
 {
     if (policy->consecutive > 0) {
-        return word_get(&h->streak) >= policy->consecutive;
+        return becalm__streak_read(h).failures >= policy->consecutive;
     }
     if (h->window == NULL) { /* made for another policy: see becalm_hosts_bytes() */
         return false;
@@ -347,7 +361,7 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
         return false;
     }
     struct others others = others_of(hosts, h, now);
-    return worse_than_others(&sums, &others) && !only_queues(&sums, &others);
+    return worse_than_others(&sums, &others) && !only_queues(&sums, &others) && !only_sheds(&sums, &others);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */
@@ -422,7 +436,7 @@ static void times_calm(struct becalm_host *h, const struct becalm_outlier_policy
 static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
                     const struct becalm_moment *at, bool slow)
 {
-    if (word_get(&h->streak) != 0) { /* a healthy host's streak is not written */
+    if (becalm__streak_read(h).failures != 0) { /* a healthy host's streak is not written */
         word_set(&h->streak, 0);
     }
     if (h->window != NULL) {
@@ -441,12 +455,33 @@ static void host_ok(struct becalm_hosts *hosts, struct becalm_host *h, const str
     }
 }
 
-static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at, bool late)
+/* One more failure in a row. A host that refuses at once has nothing in flight, so its failure counts as its load for
+ * a while. An attempt that timed out was in flight for all of its time: its failure counts twice as long as it took. */
+static void streak_extend(struct becalm_host *h, const struct becalm__result *result)
 {
-    atomic_fetch_add_explicit(&h->streak, 1, memory_order_relaxed);
+    bool waited = result->outcome->kind == BECALM_OUTCOME_TIMED_OUT && result->took > 0;
+    struct becalm__streak next = {.fresh = waited ? becalm_ns_min(becalm_ns_scale(result->took, 2, 1), FRESH) : FRESH};
+    uint64_t have = word_get(&h->streak);
+    do { /* no thread's failure is lost; the last one decides how long they are fresh */
+        uint32_t failures = becalm__streak_of(have).failures;
+        next.failures = failures < UINT32_MAX ? failures + 1 : failures;
+    } while (!atomic_compare_exchange_weak_explicit(&h->streak, &have, becalm__streak_word(next), memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+static unsigned failed_lanes(enum becalm_outcome_kind kind)
+{
+    unsigned late = kind == BECALM_OUTCOME_TIMED_OUT;
+    unsigned shed = kind == BECALM_OUTCOME_REJECTED;
+    return 1u << LANE_RESULTS | 1u << LANE_FAILED | late << LANE_LATE | shed << LANE_SHED;
+}
+
+static void host_failed(struct becalm_hosts *hosts, struct becalm_host *h, const struct becalm_outlier_policy *policy,
+                        const struct becalm_moment *at, const struct becalm__result *result)
+{
+    streak_extend(h, result);
     if (h->window != NULL) {
-        becalm_window_note(h->window, at, 1u << LANE_RESULTS | 1u << LANE_FAILED | (unsigned)late << LANE_LATE);
+        becalm_window_note(h->window, at, failed_lanes(result->outcome->kind));
     }
     uint64_t until = word_get(&h->ejected_until);
     if (until == 0) {
@@ -514,7 +549,7 @@ static void hint_extend(struct becalm_host *h, becalm_ns until)
 }
 
 void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
-                        const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome, bool slow)
+                        const struct becalm_moment *at, uint32_t host, const struct becalm__result *result)
 {
     if (host == BECALM_NO_HOST) {
         return;
@@ -523,19 +558,19 @@ void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_
     uint64_t in_flight = atomic_fetch_sub_explicit(&h->in_flight, 1, memory_order_relaxed);
     BECALM_ASSERT(in_flight > 0);
 
-    becalm_ns quiet = outcome_quiet(outcome);
+    becalm_ns quiet = outcome_quiet(result->outcome);
     if (quiet > 0) {
         hint_extend(h, becalm_ns_after(at->now, quiet));
     }
     if (!policy->enabled) {
         return;
     }
-    switch (outcome_health(outcome)) {
+    switch (outcome_health(result->outcome)) {
     case BECALM_HEALTH_OK:
-        host_ok(hosts, h, policy, at, slow);
+        host_ok(hosts, h, policy, at, result->slow);
         return;
     case BECALM_HEALTH_FAILED:
-        host_failed(hosts, h, policy, at, outcome->kind == BECALM_OUTCOME_TIMED_OUT);
+        host_failed(hosts, h, policy, at, result);
         return;
     case BECALM_HEALTH_NONE:
         host_unproven(h, at->now);
@@ -549,7 +584,7 @@ void becalm__hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_
 void becalm_hosts_note(struct becalm_hosts *hosts, const struct becalm_outlier_policy *policy,
                        const struct becalm_moment *at, uint32_t host, const struct becalm_outcome *outcome)
 {
-    becalm__hosts_note(hosts, policy, at, host, outcome, false);
+    becalm__hosts_note(hosts, policy, at, host, &(struct becalm__result){.outcome = outcome});
 }
 
 becalm_ns becalm_hosts_hint(const struct becalm_hosts *hosts, uint32_t host, becalm_ns now)

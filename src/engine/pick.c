@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/pick.h>
 
-#define GUESS_ABOVE 16u      /* with fewer hosts, looking at each is cheaper than guessing */
-#define FRESH       BECALM_S /* so long a failure makes its host a second choice */
-#define GUESSES     8u       /* per choice; with half of the hosts unfit, one of 128 picks looks at them all */
+#include "outlier_internal.h"
+
+#define GUESS_ABOVE 16u /* with fewer hosts, looking at each is cheaper than guessing */
+#define GUESSES     8u  /* per choice; with half of the hosts unfit, one of 128 picks looks at them all */
 
 /* The inputs of one pick. */
 struct choice {
@@ -25,16 +26,17 @@ static uint64_t in_flight(const struct becalm_hosts *hosts, uint32_t host)
 }
 
 /* How much a host has to do, and its failures in a row while the last one is fresh: a host that refuses everything at
- * once has nothing to do, and would otherwise draw all attempts to itself until it is ejected. */
+ * once has nothing to do, and would otherwise draw all attempts to itself until it is ejected. An attempt that timed
+ * out was something to do: its failure is fresh for twice as long as the attempt took, any other for a second. */
 static uint64_t burden(const struct choice *c, uint32_t host)
 {
     const struct becalm_host *h = &c->hosts->host[host];
-    uint64_t streak = atomic_load_explicit(&h->streak, memory_order_relaxed);
-    if (streak > 0) {
+    struct becalm__streak streak = becalm__streak_read(h);
+    if (streak.failures > 0) {
         becalm_ns failed_at = atomic_load_explicit(&h->calm_since, memory_order_relaxed);
-        streak = becalm_ns_since(c->at->now, failed_at) < FRESH ? streak : 0;
+        streak.failures = becalm_ns_since(c->at->now, failed_at) < streak.fresh ? streak.failures : 0;
     }
-    return in_flight(c->hosts, host) + streak;
+    return in_flight(c->hosts, host) + streak.failures;
 }
 
 /* Of two choices the one with the smaller burden; the first if they are equal. */
@@ -147,7 +149,7 @@ uint32_t becalm_pick_probe(const struct becalm_hosts *hosts, const struct becalm
     struct choice c = {hosts, policy, at, NULL};
     uint32_t best = BECALM_NO_HOST;
     unsigned least = UINT32_MAX;
-    uint64_t fewest = UINT64_MAX;
+    uint32_t fewest = UINT32_MAX;
     if (hosts->count == 0) {
         return best;
     }
@@ -156,11 +158,11 @@ uint32_t becalm_pick_probe(const struct becalm_hosts *hosts, const struct becalm
     for (uint32_t i = 0; i < hosts->count; i++) {
         uint32_t host = (first + i) % hosts->count;
         unsigned unfit = unfitness(&c, host);
-        uint64_t streak = atomic_load_explicit(&hosts->host[host].streak, memory_order_relaxed);
-        if (unfit < least || (unfit == least && streak < fewest)) {
+        uint32_t failures = becalm__streak_read(&hosts->host[host]).failures;
+        if (unfit < least || (unfit == least && failures < fewest)) {
             best = host;
             least = unfit;
-            fewest = streak;
+            fewest = failures;
         }
     }
     return best;

@@ -3,6 +3,7 @@
 
 #include "chaos.h"
 #include "check.h"
+#include "engine/outlier_internal.h"
 
 #if defined(BECALM_FEW_RUNS)
 #define RUNS 250u /* a sanitizer is slow, and the fuzzer goes on where this stops */
@@ -492,7 +493,7 @@ static uint64_t in_flight_at(const struct becalm_target *target, uint32_t host)
 
 static uint64_t streak_at(const struct becalm_target *target, uint32_t host)
 {
-    return atomic_load_explicit(&target->hosts->host[host].streak, memory_order_relaxed);
+    return becalm__streak_read(&target->hosts->host[host]).failures;
 }
 
 static void test_call__an_attempt_counts_for_the_host_that_it_went_to(void **state)
@@ -527,6 +528,32 @@ static void test_call__an_attempt_counts_for_the_host_that_it_went_to(void **sta
     check_eq_u64(in_flight_at(&target, 1 - chosen), 0);
     check_eq_u64(streak_at(&target, 1 - chosen), 1);
     check_eq_u64(streak_at(&target, chosen), 0);
+    free(memory);
+}
+
+static void test_call__a_host_is_a_second_choice_for_twice_as_long_as_its_timeout_took(void **state)
+{
+    (void)state;
+    struct becalm_policy policy;
+    struct becalm_target target;
+    struct becalm_request request = {.idempotent = true};
+    struct becalm_call call;
+    struct becalm_action action;
+    becalm_policy_defaults(&policy);
+    policy.max_retries = 0;
+    void *memory = aligned_alloc(64, becalm_target_bytes(&policy, 2, 1));
+    assert_non_null(memory);
+    assert_int_equal(becalm_target_init(&target, memory, &policy, 2, 1), 0);
+    becalm_call_init(&call, &policy, &target, &request);
+    struct becalm_event event = {.kind = BECALM_EVENT_BEGIN, .at.now = BECALM_S};
+    becalm_call_step(&call, &event, &action);
+    uint32_t host = action.host;
+    event = (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = action.slot};
+    event.at.now = BECALM_S + 50 * BECALM_MS;
+    event.outcome.kind = BECALM_OUTCOME_TIMED_OUT;
+    becalm_call_step(&call, &event, &action);
+    check_eq_u64(streak_at(&target, host), 1);
+    check_eq_u64(becalm__streak_read(&target.hosts->host[host]).fresh, 100 * BECALM_MS);
     free(memory);
 }
 
@@ -662,6 +689,7 @@ BECALM_TESTS(
     cmocka_unit_test(
         test_call__a_request_that_streams_is_retried_although_attempts_usually_take_longer_than_its_deadline),
     cmocka_unit_test(test_call__an_attempt_counts_for_the_host_that_it_went_to),
+    cmocka_unit_test(test_call__a_host_is_a_second_choice_for_twice_as_long_as_its_timeout_took),
     cmocka_unit_test(test_call__a_request_that_turned_out_to_stream_has_its_time_when_it_is_through),
     cmocka_unit_test(test_call__a_deadline_that_cuts_an_upload_is_nobodys_fault),
     cmocka_unit_test(test_call__who_gives_up_says_how_long_it_waited),

@@ -466,7 +466,7 @@ static void slow_answers(struct world *w, uint32_t host, uint32_t count)
     const struct becalm_moment at = {.now = w->now};
     for (uint32_t i = 0; i < count; i++) {
         becalm_hosts_sent(w->hosts, host, w->now);
-        becalm__hosts_note(w->hosts, &w->policy, &at, host, &ok, true);
+        becalm__hosts_note(w->hosts, &w->policy, &at, host, &(struct becalm__result){.outcome = &ok, .slow = true});
     }
 }
 
@@ -546,6 +546,93 @@ static void test_outlier__a_slow_host_goes_if_the_others_can_take_its_load(void 
         check_eq_u64(usable(&w, 0), !rows[i].out);
         world_end(&w);
     }
+}
+
+/* Nine other hosts, of whose results an eighth are rejections, too. */
+static void test_outlier__a_host_that_sheds_load_stays_in_while_the_others_fail_too(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t ok, rejected, failed;
+        bool out;
+    } rows[] = {
+        {1, 9, 0, false}, {0, 9, 0, true}, {10, 10, 0, false}, {4, 3, 3, false}, {4, 3, 4, true}, {4, 0, 6, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(10);
+        for (uint32_t host = 1; host < 10; host++) {
+            attempts(&w, host, 14, BECALM_OUTCOME_OK);
+            attempts(&w, host, 2, BECALM_OUTCOME_REJECTED);
+        }
+        attempts(&w, 0, rows[i].ok, BECALM_OUTCOME_OK);
+        attempts(&w, 0, rows[i].rejected, BECALM_OUTCOME_REJECTED);
+        attempts(&w, 0, rows[i].failed, BECALM_OUTCOME_FAILED);
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+static void test_outlier__a_host_that_sheds_load_goes_if_the_others_can_take_it(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t hosts, others_ok, others_failed; /* of each other host; host 0 has 10 results */
+        bool out;
+    } rows[] = {
+        {10, 16, 0, true}, {10, 15, 1, true}, {10, 14, 2, false},                   /* an eighth */
+        {2, 20, 0, true},  {2, 19, 0, false}, {3, 10, 0, true},   {3, 9, 0, false}, /* twice its results */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_rate(rows[i].hosts);
+        for (uint32_t host = 1; host < rows[i].hosts; host++) {
+            attempts(&w, host, rows[i].others_ok, BECALM_OUTCOME_OK);
+            attempts(&w, host, rows[i].others_failed, BECALM_OUTCOME_FAILED);
+        }
+        attempts(&w, 0, 5, BECALM_OUTCOME_OK);
+        attempts(&w, 0, 4, BECALM_OUTCOME_REJECTED);
+        assert_true(usable(&w, 0));
+        attempts(&w, 0, 1, BECALM_OUTCOME_REJECTED); /* a half */
+        check_eq_u64(usable(&w, 0), !rows[i].out);
+        world_end(&w);
+    }
+}
+
+static void test_outlier__a_host_that_rejects_everything_goes(void **state)
+{
+    (void)state;
+    struct world w = world_rate(2);
+    busy_host(&w, 1);
+    attempts(&w, 0, 4, BECALM_OUTCOME_REJECTED);
+    assert_true(usable(&w, 0));
+    attempts(&w, 0, 1, BECALM_OUTCOME_REJECTED);
+    assert_false(usable(&w, 0));
+    world_end(&w);
+}
+
+static void test_outlier__rejections_in_a_row_eject_in_istios_way(void **state)
+{
+    (void)state;
+    struct world w = world_istio(10);
+    for (uint32_t host = 0; host < 10; host++) {
+        attempts(&w, host, 4, BECALM_OUTCOME_REJECTED);
+        attempts(&w, host, 1, BECALM_OUTCOME_OK);
+    }
+    attempts(&w, 0, 5, BECALM_OUTCOME_REJECTED);
+    assert_false(usable(&w, 0));
+    world_end(&w);
+}
+
+static void test_outlier__while_ejections_are_ignored_a_host_that_sheds_is_back_with_an_answer(void **state)
+{
+    (void)state;
+    struct world w = world_rate(4);
+    for (uint32_t host = 0; host < 4; host++) {
+        attempts(&w, host, 5, BECALM_OUTCOME_REJECTED);
+    }
+    check_eq_u64(ejected_count(w.hosts), 4);
+    attempts(&w, 3, 1, BECALM_OUTCOME_OK);
+    check_eq_u64(ejected_count(w.hosts), 3);
+    world_end(&w);
 }
 
 /* For all rates: of hosts with the same failure rate, a few are ejected by chance at a time, never half of the
@@ -915,6 +1002,42 @@ static void test_outlier__a_reload_keeps_ejections_times_and_hints_but_not_what_
     free(old);
 }
 
+static void test_outlier__a_reload_keeps_failures_in_a_row_and_how_long_they_are_fresh(void **state)
+{
+    (void)state;
+    struct world w = world_istio(2);
+    const struct becalm_moment at = {.now = w.now};
+    const struct becalm_outcome timed_out = {.kind = BECALM_OUTCOME_TIMED_OUT};
+    struct becalm__result result = {.outcome = &timed_out, .took = 50 * BECALM_MS};
+    for (int i = 0; i < 4; i++) {
+        becalm_hosts_sent(w.hosts, 0, w.now);
+        becalm__hosts_note(w.hosts, &w.policy, &at, 0, &result);
+    }
+    struct becalm_hosts *later = hosts_new(&w.policy, 2, 1);
+    becalm_hosts_carry(later, w.hosts);
+    check_eq_u64(becalm__streak_read(&later->host[0]).failures, 4);
+    check_eq_u64(becalm__streak_read(&later->host[0]).fresh, 100 * BECALM_MS);
+    check_eq_u64(becalm__streak_read(&later->host[1]).failures, 0);
+    free(later);
+    world_end(&w);
+}
+
+static void test_outlier__failures_in_a_row_stop_at_the_largest_number(void **state)
+{
+    (void)state;
+    struct world w = world_istio(10);
+    struct becalm__streak most = {.failures = UINT32_MAX - 1, .fresh = BECALM_S};
+    atomic_store_explicit(&w.hosts->host[0].streak, becalm__streak_word(most), memory_order_relaxed);
+    for (int i = 0; i < 2; i++) {
+        attempts(&w, 0, 1, BECALM_OUTCOME_REFUSED);
+        check_eq_u64(becalm__streak_read(&w.hosts->host[0]).failures, UINT32_MAX);
+        check_eq_u64(becalm__streak_read(&w.hosts->host[0]).fresh, BECALM_S);
+    }
+    becalm_hosts_back(w.hosts, 0, w.now);
+    check_eq_u64(becalm__streak_read(&w.hosts->host[0]).failures, 0);
+    world_end(&w);
+}
+
 /* --- properties --- */
 
 static enum becalm_outcome_kind random_kind(uint64_t random)
@@ -1028,7 +1151,22 @@ static void *worker_run(void *data)
     return NULL;
 }
 
-static void run_threads(struct world *w)
+static void *worker_fail(void *data)
+{
+    const struct worker *me = data;
+    struct world *w = me->world;
+    const struct becalm_outcome timed_out = {.kind = BECALM_OUTCOME_TIMED_OUT};
+    struct becalm__result result = {.outcome = &timed_out, .took = (me->number + 1) * BECALM_MS};
+    struct becalm_moment at = {.now = BECALM_S, .cell = me->number};
+    pthread_barrier_wait(me->start);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        becalm_hosts_sent(w->hosts, 0, at.now);
+        becalm__hosts_note(w->hosts, &w->policy, &at, 0, &result);
+    }
+    return NULL;
+}
+
+static void run_workers(struct world *w, void *(*run)(void *))
 {
     pthread_t thread[THREADS];
     struct worker worker[THREADS];
@@ -1036,12 +1174,17 @@ static void run_threads(struct world *w)
     assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         worker[i] = (struct worker){&start, w, i};
-        assert_int_equal(pthread_create(&thread[i], NULL, worker_run, &worker[i]), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, run, &worker[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(thread[i], NULL), 0);
     }
     pthread_barrier_destroy(&start);
+}
+
+static void run_threads(struct world *w)
+{
+    run_workers(w, worker_run);
     check_eq_u64(ejected_count(w->hosts), ejected_recount(w->hosts));
     w->now = 10000 * BECALM_S;
     for (uint32_t host = 0; host < SHARED_HOSTS; host++) {
@@ -1069,6 +1212,18 @@ static void test_outlier__eight_threads_lose_no_count_and_leave_no_host_behind(v
     world_end(&w);
 }
 
+static void test_outlier__eight_threads_lose_no_failure_in_a_row(void **state)
+{
+    (void)state;
+    struct world w = world_istio(2);
+    w.policy.consecutive = 1000000;
+    run_workers(&w, worker_fail);
+    struct becalm__streak streak = becalm__streak_read(&w.hosts->host[0]);
+    check_eq_u64(streak.failures, THREADS * STEPS);
+    check_true(streak.fresh >= 2 * BECALM_MS && streak.fresh <= 2 * THREADS * BECALM_MS);
+    world_end(&w);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check),
              cmocka_unit_test(test_outlier__bad_parameters_are_refused_by_name),
              cmocka_unit_test(test_outlier__a_policy_that_is_off_is_not_looked_at_and_ejects_nobody),
@@ -1092,6 +1247,11 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__a_host_that_only_queues_stays_in),
              cmocka_unit_test(test_outlier__a_slow_host_goes_if_the_others_can_take_its_load),
              cmocka_unit_test(test_outlier__a_host_that_queued_and_now_hangs_goes_when_its_answers_are_forgotten),
+             cmocka_unit_test(test_outlier__a_host_that_sheds_load_stays_in_while_the_others_fail_too),
+             cmocka_unit_test(test_outlier__a_host_that_sheds_load_goes_if_the_others_can_take_it),
+             cmocka_unit_test(test_outlier__a_host_that_rejects_everything_goes),
+             cmocka_unit_test(test_outlier__rejections_in_a_row_eject_in_istios_way),
+             cmocka_unit_test(test_outlier__while_ejections_are_ignored_a_host_that_sheds_is_back_with_an_answer),
              cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
              cmocka_unit_test(test_outlier__a_host_that_is_used_all_the_same_is_seen_to_fail),
              cmocka_unit_test(test_outlier__the_maximum_is_rounded_down_and_spares_the_last_host),
@@ -1110,6 +1270,9 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__no_hint_is_remembered_for_more_than_a_minute),
              cmocka_unit_test(test_outlier__hints_are_remembered_with_ejection_off),
              cmocka_unit_test(test_outlier__a_reload_keeps_ejections_times_and_hints_but_not_what_is_in_flight),
+             cmocka_unit_test(test_outlier__a_reload_keeps_failures_in_a_row_and_how_long_they_are_fresh),
+             cmocka_unit_test(test_outlier__failures_in_a_row_stop_at_the_largest_number),
              cmocka_unit_test(test_outlier__checks_and_ejections_do_not_count_for_each_other),
              cmocka_unit_test(test_outlier__no_random_history_puts_more_out_than_the_maximum),
-             cmocka_unit_test(test_outlier__eight_threads_lose_no_count_and_leave_no_host_behind))
+             cmocka_unit_test(test_outlier__eight_threads_lose_no_count_and_leave_no_host_behind),
+             cmocka_unit_test(test_outlier__eight_threads_lose_no_failure_in_a_row))

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "../lib/check.h"
+#include "engine/outlier_internal.h"
 
 /* Hosts that one failure ejects, so that a test can say which are out; all but one may be. */
 struct world {
@@ -170,6 +171,46 @@ static void test_pick__a_host_that_has_just_failed_is_no_favourite_for_being_idl
     attempt(&w, 1, &(struct becalm_outcome){.kind = BECALM_OUTCOME_OK}); /* one success is enough */
     check_eq_u64(pick(&w, NULL), 1);
     world_end(&w);
+}
+
+static void attempt_of(struct world *w, uint32_t host, enum becalm_outcome_kind kind, becalm_ns took)
+{
+    const struct becalm_outcome outcome = {.kind = kind};
+    struct becalm_moment at = {.now = w->now};
+    becalm_hosts_sent(w->hosts, host, w->now);
+    becalm__hosts_note(w->hosts, &w->policy, &at, host, &(struct becalm__result){.outcome = &outcome, .took = took});
+}
+
+/* An attempt that timed out was in flight all the time, so its host was no favourite. */
+static void test_pick__a_timeout_makes_its_host_a_second_choice_for_twice_as_long_as_it_took(void **state)
+{
+    (void)state;
+    static const struct {
+        enum becalm_outcome_kind kind;
+        becalm_ns took, fresh;
+    } rows[] = {
+        {BECALM_OUTCOME_TIMED_OUT, 50 * BECALM_MS, 100 * BECALM_MS},
+        {BECALM_OUTCOME_TIMED_OUT, BECALM_MS, 2 * BECALM_MS},
+        {BECALM_OUTCOME_TIMED_OUT, 500 * BECALM_MS, BECALM_S},
+        {BECALM_OUTCOME_TIMED_OUT, 30 * BECALM_S, BECALM_S},
+        {BECALM_OUTCOME_TIMED_OUT, BECALM_NEVER, BECALM_S},
+        {BECALM_OUTCOME_TIMED_OUT, 0, BECALM_S}, /* not known */
+        {BECALM_OUTCOME_FAILED, 50 * BECALM_MS, BECALM_S},
+        {BECALM_OUTCOME_REFUSED, 0, BECALM_S},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = world_new(2, 5);
+        w.policy.consecutive = 1000;
+        w.now = 20 * BECALM_S;
+        becalm_hosts_sent(w.hosts, 0, w.now);
+        attempt_of(&w, 1, BECALM_OUTCOME_REFUSED, 0); /* the last failure counts */
+        attempt_of(&w, 1, rows[i].kind, rows[i].took);
+        w.now += rows[i].fresh - 1;
+        check_eq_u64(pick(&w, NULL), 0);
+        w.now += 1;
+        check_eq_u64(pick(&w, NULL), 1);
+        world_end(&w);
+    }
 }
 
 static void test_pick__two_choices_beat_one(void **state)
@@ -372,6 +413,22 @@ static void test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_f
     world_end(&w);
 }
 
+static void test_pick__a_probe_of_the_breaker_does_not_ask_how_long_an_attempt_took(void **state)
+{
+    (void)state;
+    struct world w = world_new(2, 30);
+    struct becalm_moment at = {.now = 0};
+    w.policy.consecutive = 1000;
+    attempt_of(&w, 0, BECALM_OUTCOME_REFUSED, 0);
+    attempt_of(&w, 1, BECALM_OUTCOME_TIMED_OUT, BECALM_MS);
+    attempt_of(&w, 1, BECALM_OUTCOME_TIMED_OUT, BECALM_MS);
+    for (int i = 0; i < 100; i++) {
+        at.random = becalm_rand_next(&w.random);
+        check_eq_u64(becalm_pick_probe(w.hosts, &w.policy, &at), 0);
+    }
+    world_end(&w);
+}
+
 static void test_pick__a_host_that_fails_its_checks_is_the_last_choice(void **state)
 {
     (void)state;
@@ -528,6 +585,7 @@ BECALM_TESTS(cmocka_unit_test(test_pick__without_hosts_there_is_none),
              cmocka_unit_test(test_pick__idle_hosts_come_up_equally_often),
              cmocka_unit_test(test_pick__of_two_hosts_the_one_with_less_in_flight_is_taken),
              cmocka_unit_test(test_pick__a_host_that_has_just_failed_is_no_favourite_for_being_idle),
+             cmocka_unit_test(test_pick__a_timeout_makes_its_host_a_second_choice_for_twice_as_long_as_it_took),
              cmocka_unit_test(test_pick__two_choices_beat_one),
              cmocka_unit_test(test_pick__balance_holds_with_hosts_ejected_and_tried),
              cmocka_unit_test(test_pick__the_two_choices_are_never_the_same_host),
@@ -539,6 +597,7 @@ BECALM_TESTS(cmocka_unit_test(test_pick__without_hosts_there_is_none),
              cmocka_unit_test(test_pick__a_host_that_failed_the_call_once_comes_before_one_that_is_ejected),
              cmocka_unit_test(test_pick__a_host_that_fails_while_ejections_are_ignored_is_no_favourite_either),
              cmocka_unit_test(test_pick__a_probe_of_the_breaker_goes_to_the_host_with_the_fewest_failures_in_a_row),
+             cmocka_unit_test(test_pick__a_probe_of_the_breaker_does_not_ask_how_long_an_attempt_took),
              cmocka_unit_test(test_pick__a_host_that_fails_its_checks_is_the_last_choice),
              cmocka_unit_test(test_pick__a_retry_rather_goes_where_nobody_asked_for_quiet),
              cmocka_unit_test(test_pick__the_same_bits_give_the_same_host),

@@ -549,8 +549,12 @@ void becalm__attempt_host_note(struct step *s, const struct becalm_live *live, c
      */
     bool cut = becalm_outcome_traits(live->outcome.kind)->earns && outcome->kind != BECALM_OUTCOME_CANCELLED &&
                !becalm_outcome_traits(outcome->kind)->earns;
-    becalm__hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, cut ? outcome : &live->outcome,
-                       slow);
+    struct becalm__result result = {
+        .outcome = cut ? outcome : &live->outcome,
+        .took = becalm_ns_since(s->now, live->sent_at),
+        .slow = slow,
+    };
+    becalm__hosts_note(call->target->hosts, &call->policy->outlier, s->at, live->host, &result);
 }
 
 BECALM__COLD void becalm__attempt_moved(struct becalm_call *call, uint32_t slot, uint32_t host, becalm_ns now)
