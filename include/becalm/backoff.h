@@ -33,7 +33,8 @@ typedef becalm_ns becalm_jitter_fn(becalm_ns delay, uint64_t random, void *data)
 struct becalm_backoff_policy {
     enum becalm_growth growth;
     enum becalm_jitter jitter;
-    becalm_ns base;      /* 100 ms; at least one healthy round trip */
+    becalm_ns base;      /* 100 ms; at least one healthy round trip. In a caller, calls wait for less than this before
+                            an open breaker refuses them */
     becalm_ns cap;       /* 10 s; at least the base */
     uint32_t factor_ppm; /* 2,000,000: doubling; 1,000,000 to 100,000,000 */
     uint32_t jitter_ppm; /* PROPORTIONAL: 500,000 is half; at most 1,000,000 */

@@ -191,8 +191,9 @@ enum becalm_phase { /* private to the engine */
 
 enum becalm_awaits { /* PACED: the event that the call waits for; private to the engine */
                      BECALM_AWAITS_NOTHING,
-                     BECALM_AWAITS_PROBE, /* the answer to the breaker's probe */
-                     BECALM_AWAITS_PACE   /* the end of the limit's pacing, by the success of an admitted call */
+                     BECALM_AWAITS_PROBE,  /* the answer to the breaker's probe */
+                     BECALM_AWAITS_PACE,   /* the end of the limit's pacing, by the success of an admitted call */
+                     BECALM_AWAITS_BREAKER /* its refusal by an open breaker, unless the breaker lets it go on before */
 };
 
 /* Touch it only through the functions below; `record` may be read at any time. Fields that a call without trouble uses
@@ -229,6 +230,7 @@ struct becalm_call {
     becalm_ns next_at;     /* PACED, WAITING: when to send; FLYING: when to hedge */
     becalm_ns slow_at;     /* when the call becomes slow; NEVER: it does not, or has */
     becalm_ns retry_after; /* the Retry-After for the caller; NEVER: none */
+    becalm_ns refuse_at;   /* when an open breaker refuses the call at the latest; NEVER: not drawn yet */
     struct becalm_permit permit;
     struct becalm_spend spend; /* for the retry that waits or is in flight */
     struct becalm_spend service_spend;

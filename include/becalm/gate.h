@@ -17,6 +17,8 @@
  * A single caller (a sidecar, libbecalm-curl, run) has the same queue with other rules, becalm_gate_for_caller(): it
  * sees a small part of a service's traffic, and the calls in its queue are most often one page or one batch. There
  * CoDel drops nothing, no decision counts towards the mark "overloaded", and a refused call gets the reason `limit`.
+ * A call that an open breaker would refuse waits for a random time below the backoff's base first, so that a client in
+ * a loop does not make a refusal of every call that it has.
  * While its limit is calm (becalm_limit_calm(): not cut for a minute) a call may wait until its deadline, in a queue of
  * any length; otherwise as in a gate.
  *

@@ -23,7 +23,8 @@ enum becalm_lane {
     BECALM_LANE_INSTANCE,   /* the name of an instance that asks for a lease */
     BECALM_LANE_ASK,        /* when to ask the store again */
     BECALM_LANE_TURN,       /* which worker's turn it is at a gate */
-    BECALM_LANE_BESIDE      /* when a layer of a chain sends another attempt beside an overdue one */
+    BECALM_LANE_BESIDE,     /* when a layer of a chain sends another attempt beside an overdue one */
+    BECALM_LANE_REFUSAL     /* how long a caller's call waits before an open breaker refuses it */
 };
 
 /* An independent 64-bit value for one lane of the same bits (the finaliser of SplitMix64). */

@@ -547,7 +547,9 @@ def test_time_that_stands_still__is_a_failure_with_a_line(becalm, tmp_path):
         "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
         "clients: {users: {to: api, loop: {think: 0s}}}\n"
     )
-    done = becalm("sim", "still.yaml")
+    assert becalm("sim", "still.yaml").returncode == 0  # an open breaker refuses a caller's call after a moment
+    (tmp_path / "policy.yaml").write_text("defaults: {initialDelay: 0s}\n")
+    done = becalm("sim", "still.yaml", "--policy", "policy.yaml")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"becalm sim: time stands still at \d\.\d{6} s: .* longer than 0s\n", done.stderr)
 

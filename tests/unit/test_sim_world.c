@@ -82,7 +82,7 @@ static void test_sim_world__callers_stop_after_their_calls(void **state)
     lab_close(&lab);
 }
 
-/* The limit refuses at once, and the caller calls again at once: no time passes. */
+/* Without a backoff the breaker refuses at once, and the caller calls again at once: no time passes. */
 static void test_sim_world__time_that_stands_still_is_noticed(void **state)
 {
     (void)state;
@@ -92,6 +92,7 @@ static void test_sim_world__time_that_stands_still_is_noticed(void **state)
              "services: {api: {time: {constant: 10ms}, errors: 100%}}\n"
              "clients: {users: {to: api, loop: {think: 0s}}}\n",
              "becalm");
+    lab.hop.backoff.base = 0;
     lab.options.instant_max = 100000;
     check_eq_u64((uint64_t)world_run(lab.plan, &lab.options, &lab.result), (uint64_t)BECALM_EINVAL);
     check_true(lab.result.stuck_at < 10 * BECALM_S);

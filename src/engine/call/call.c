@@ -40,6 +40,7 @@ void becalm_call_init(struct becalm_call *call, const struct becalm_policy *poli
     call->next_at = BECALM_NEVER;
     call->slow_at = BECALM_NEVER;
     call->retry_after = BECALM_NEVER;
+    call->refuse_at = BECALM_NEVER;
     call->permit.held = false;
     call->permit.overdue = false;
     call->spend.held = false;

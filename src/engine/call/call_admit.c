@@ -73,39 +73,41 @@ BECALM__COLD static bool breaker_refuse(struct step *s)
 
 #define FIRST_LOOK BECALM_MS
 
-/* When to look again; NEVER: it has waited long enough, or may not wait. */
-static becalm_ns looks_at(const struct step *s)
+/* Until when a call may wait for news; 0: it may not. */
+static becalm_ns news_until(const struct step *s)
 {
     const struct becalm_call *call = s->call;
     if (!call->policy->gate.caller || call->request.retry_from_above || call->policy->shadow) {
-        return BECALM_NEVER;
+        return 0;
     }
     becalm_ns began_at = call->record.began_at;
     becalm_ns timeout = becalm_deadline_clip(began_at, call->deadline_at, call->policy->attempt_timeout);
-    becalm_ns until = becalm_ns_after(began_at, timeout / 4);
-    becalm_ns waited = becalm_ns_since(s->now, began_at);
-    return s->now < until ? becalm_ns_min(until, becalm_ns_after(s->now, becalm_ns_max(waited, FIRST_LOOK)))
-                          : BECALM_NEVER;
+    return becalm_ns_after(began_at, timeout / 4);
 }
 
-/* PACED until then. False: it does not wait. */
-BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
+/* PACED until it looks again, at the latest at this instant. False: it has waited long enough, or may not wait. */
+BECALM__COLD static bool await_until(struct step *s, enum becalm_awaits what, becalm_ns until)
 {
     struct becalm_call *call = s->call;
-    becalm_ns at = looks_at(s);
-    if (at == BECALM_NEVER || !becalm__gate_await(call->target->gate, &call->policy->gate)) {
+    if (s->now >= until || !becalm__gate_await(call->target->gate, &call->policy->gate)) {
         return false;
     }
+    becalm_ns waited = becalm_ns_since(s->now, call->record.began_at);
     call->awaits = what;
     call->phase = BECALM_PHASE_PACED;
-    call->next_at = at;
+    call->next_at = becalm_ns_min(until, becalm_ns_after(s->now, becalm_ns_max(waited, FIRST_LOOK)));
     s->action->why = BECALM_WHY_QUEUED;
     return true;
 }
 
+BECALM__COLD static bool await(struct step *s, enum becalm_awaits what)
+{
+    return await_until(s, what, news_until(s));
+}
+
 /* Is the breaker open because the service went away, and all attempts to it hang? Without a breaker every call would
  * wait there for its whole timeout, so a call may wait for the next probe, too, not only for one in flight. If the
- * service answers with errors, or is overloaded, no call waits. */
+ * service answers with errors, or is overloaded, no call waits for that long. */
 static bool next_probe_may_tell(const struct step *s)
 {
     const struct becalm_target *target = s->call->target;
@@ -124,13 +126,31 @@ static bool probe_may_tell(const struct step *s)
 
 BECALM__COLD static bool may_await_probe(const struct step *s)
 {
-    return probe_may_tell(s) && looks_at(s) != BECALM_NEVER;
+    return probe_may_tell(s) && s->now < news_until(s);
 }
 
+/* A refusal that costs a client no time makes a loop of it: a worker with a queue of jobs fails them all within
+ * seconds. So a call waits at an open breaker for a moment before it is refused, for as long as a first retry backs
+ * off. The moment is drawn once, and no look makes it longer. A breaker that an operator has opened refuses at once. */
+BECALM__COLD static bool await_breaker(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    if (becalm_breaker_state(call->target->breaker) != BECALM_BREAKER_OPEN) {
+        return false;
+    }
+    if (call->refuse_at == BECALM_NEVER) {
+        uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_REFUSAL);
+        becalm_ns moment = becalm_rand_below(random, call->policy->backoff.base);
+        call->refuse_at = becalm_ns_after(call->record.began_at, moment);
+    }
+    return await_until(s, BECALM_AWAITS_BREAKER, becalm_ns_min(call->refuse_at, news_until(s)));
+}
+
+/* True: go on. False: PACED at an open breaker, without a place or a token that another call could use; or ended. */
 static bool breaker_passes(struct step *s, const struct becalm_breaker *breaker)
 {
     return becalm__breaker_plain(breaker) || becalm_breaker_peek(breaker, s->now) || may_await_probe(s) ||
-           breaker_refuse(s);
+           (!await_breaker(s) && breaker_refuse(s));
 }
 
 /* True: go on at once. False: PACED until the client-side rate limit lets the call through, or ended. */
@@ -254,7 +274,7 @@ static BECALM__INLINE void first_send(struct step *s)
         struct becalm_permit *permit = call->policy->breaker.per_attempt ? &live->permit : &call->permit;
         bool admitted = becalm__breaker_admit(target->breaker, &call->policy->breaker, s->at, permit);
         becalm__call_report(s, permit);
-        if (!admitted && (await_probe(s) || !breaker_refuse(s))) {
+        if (!admitted && (await_probe(s) || await_breaker(s) || !breaker_refuse(s))) {
             becalm__call_place_free(s, &live->slot);
             return;
         }
@@ -365,15 +385,38 @@ BECALM__COLD static bool pace_is_over(struct step *s)
     return false;
 }
 
+/* PACED: the breaker was open, and the call has waited for a moment. True: the breaker lets it go on. */
+BECALM__COLD static bool breaker_is_over(struct step *s)
+{
+    const struct becalm_target *target = s->call->target;
+    return breaker_passes(s, target->breaker) &&
+           (target->rate == NULL || s->call->rate_held || rate_passes(s, target->rate));
+}
+
+/* The call is woken, or has a turn. True: it goes on. */
+static inline bool awaited(struct step *s, enum becalm_awaits what)
+{
+    switch (what) {
+    case BECALM_AWAITS_NOTHING:
+    case BECALM_AWAITS_PROBE:
+        return true;
+    case BECALM_AWAITS_PACE:
+        return pace_is_over(s);
+    case BECALM_AWAITS_BREAKER:
+        return breaker_is_over(s);
+    }
+    BECALM_UNREACHABLE();
+}
+
 void becalm__call_enter(struct step *s)
 {
-    bool paced = s->call->awaits == BECALM_AWAITS_PACE;
+    enum becalm_awaits what = s->call->awaits;
     becalm__call_await_end(s->call);
     if (becalm_deadline_passed(s->now, s->call->deadline_at)) {
         becalm__call_finish(s, BECALM_WHY_DEADLINE);
         return;
     }
-    if (!paced || pace_is_over(s)) {
+    if (awaited(s, what)) {
         enter(s);
     }
 }
