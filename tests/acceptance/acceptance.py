@@ -22,18 +22,17 @@ import time
 import rows as table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SEEDS = 10
 
 
-def arguments(row, seeds=SEEDS):
-    """The row as it is typed after `becalm`."""
+def arguments(row, seeds=None):
+    """The row as it is typed after `becalm`; without `seeds` with as many as the row asks for."""
     name = row.scenario if "/" not in row.scenario else str(ROOT / row.scenario)
     words = ["sim", name]
     if row.policy != "becalm":
         words += ["--policy", row.policy if "/" not in row.policy else str(ROOT / row.policy)]
     for key, value in row.sets.items():
         words += ["--set", f"{key}={value}"]
-    return words + ["--seeds", str(seeds), "--json", "--series"]
+    return words + ["--seeds", str(seeds or row.seeds), "--json", "--series"]
 
 
 def typed(row):
@@ -55,8 +54,8 @@ def bare(row):
     return dataclasses.replace(row, policy="none", sets={f"services.{name}.gate": "false" for name in row.gates})
 
 
-def run(program, row, seeds=SEEDS):
-    """The mean of each figure over some seeds, and its standard deviation: {name: (mean, deviation)}."""
+def run(program, row, seeds=None):
+    """The mean of each figure over the row's seeds, or over so many, and its standard deviation: {name: (mean, deviation)}."""
     runs = shown(program, row, seeds)
     others = shown(program, bare(row), seeds) if row.gates is not None else None
     result = {}
@@ -112,7 +111,7 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/release/becalm"), help="the becalm to run")
     parser.add_argument("--quick", action="store_true", help="only the rows that the tests run")
     parser.add_argument("--only", default="", metavar="NAME", help="only rows whose name begins so")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="ranges are those of ten")
+    parser.add_argument("--seeds", type=int, help="instead of ten (forty of the rows WR), for which the ranges are")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="rows at once (one per processor)")
     parser.add_argument("--list", action="store_true", help="print the commands, and run nothing")
     parser.add_argument("--page", action="store_true", help="print the rows of worlds as docs/acceptance.md has them")
