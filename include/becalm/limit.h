@@ -52,7 +52,8 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) latency;
     BECALM_ATOMIC(uint64_t) last_cut_at;
     BECALM_ATOMIC(uint64_t) previous; /* mean latency before the last cut of a series, us; 0: none */
-    BECALM_ATOMIC(uint64_t) undo_one; /* units before the last cut of a series */
+    /* slots: units before the last cut of a series; aimd: attempts in flight at quick answers lately, about the most */
+    BECALM_ATOMIC(uint64_t) undo_one;
     BECALM_ATOMIC(uint64_t) undo_two; /* units before the cut before that */
     BECALM_ATOMIC(uint64_t)
     ok_sent_at;                       /* of all successful attempts, when the one sent latest was sent; as last_ok_at */

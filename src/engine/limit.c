@@ -114,6 +114,7 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->seen_at, &from->seen_at);
         word_copy(&to->alone_at, &from->alone_at);
         word_copy(&to->usual, &from->usual);
+        word_copy(&to->undo_one, &from->undo_one);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);
@@ -389,14 +390,16 @@ BECALM__COLD static void usual_write(struct becalm_limit *limit, const struct be
 }
 
 /* The thread that moves `seen_at` writes the word. */
-void becalm__usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm__ended *ended)
+bool becalm__usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm__ended *ended)
 {
     uint64_t seen_at = atomic_load_explicit(&limit->seen_at, memory_order_relaxed);
-    if ((seen_at == 0 || becalm_ns_since(now, seen_at) >= ended->timeout / 4) &&
-        atomic_compare_exchange_strong_explicit(&limit->seen_at, &seen_at, now, memory_order_relaxed,
-                                                memory_order_relaxed)) {
-        usual_write(limit, ended);
+    if ((seen_at != 0 && becalm_ns_since(now, seen_at) < ended->timeout / 4) ||
+        !atomic_compare_exchange_strong_explicit(&limit->seen_at, &seen_at, now, memory_order_relaxed,
+                                                 memory_order_relaxed)) {
+        return false;
     }
+    usual_write(limit, ended);
+    return true;
 }
 
 void becalm__units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy, bool by_one)

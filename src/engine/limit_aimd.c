@@ -13,6 +13,7 @@
 #define AWAY_PART 16
 
 #define SHARE_KNOWN 16 /* samples: with fewer the usual share of timeouts is not known */
+#define USED_DECAYS 32 /* of samples: the number in flight at quick answers falls by a part of so many in each */
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
@@ -23,13 +24,26 @@ static bool is_below_well(const struct becalm_limit *limit)
     return well != BECALM__NEVER_CUT && atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> WELL_BITS;
 }
 
-/* An attempt has ended. */
-static void usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool late)
+/* An attempt has ended. True: it was a sample. */
+static bool usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool late)
 {
-    if (!is_below_well(limit)) {
-        const struct becalm__ended ended = {becalm_ns_since(now, slot->sent_at), slot->timeout, late};
-        becalm__usual_note(limit, now, &ended);
-    }
+    const struct becalm__ended ended = {becalm_ns_since(now, slot->sent_at), slot->timeout, late};
+    return !is_below_well(limit) && becalm__usual_note(limit, now, &ended);
+}
+
+/* How many attempts were in flight at quick answers lately, about the most of them. The thread that took the sample
+ * writes it; only quick samples lower it, so that a fault does not. */
+static uint64_t used_lately(const struct becalm_limit *limit)
+{
+    return atomic_load_explicit(&limit->undo_one, memory_order_relaxed);
+}
+
+static void used_note(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    uint64_t used = slot->beside + UINT64_C(1);
+    uint64_t had = used_lately(limit);
+    uint64_t left = had - (had + USED_DECAYS - 1) / USED_DECAYS;
+    atomic_store_explicit(&limit->undo_one, used > left ? used : left, memory_order_relaxed);
 }
 
 /* An answer is quick within a quarter of its timeout; where successes usually take longer, if it takes little more than
@@ -135,14 +149,16 @@ static void series_answer(struct becalm_limit *limit, const struct becalm_slot *
 }
 
 /* Before a cut: does it begin a series? The attempt that timed out knows how many were in flight when it was sent: when
- * the last attempts of a burst time out, the rest of the burst has long ended. */
+ * the last attempts of a burst time out, the rest of the burst has long ended. If hosts refused or broke connections
+ * before, few are in flight by now, and the answers before that say how many went well. */
 static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
     if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
         return false;
     }
     uint64_t used = becalm__in_flight_with(limit);
-    used = UNITS_PER_SLOT * (used > slot->beside ? used : slot->beside + UINT64_C(1));
+    used = used > slot->beside ? used : slot->beside + UINT64_C(1);
+    used = UNITS_PER_SLOT * (used > used_lately(limit) ? used : used_lately(limit));
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     atomic_store_explicit(&limit->well, (units < used ? units : used) << WELL_BITS, memory_order_relaxed);
     return true;
@@ -180,7 +196,9 @@ static void success_note(struct becalm_limit *limit, const struct becalm_limit_p
                          const struct becalm_slot *slot)
 {
     bool quick = is_quick(limit, becalm_ns_since(now, slot->sent_at), slot->timeout);
-    usual_note(limit, now, slot, false);
+    if (usual_note(limit, now, slot, false) && quick) {
+        used_note(limit, slot);
+    }
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
     success_stamp(limit, now, slot, quick);
     becalm__pace_end(limit);
@@ -241,7 +259,7 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
                          const struct becalm_slot *slot, enum becalm_evidence kind)
 {
     uint32_t run = run_move(limit, kind);
-    usual_note(limit, now, slot, true);
+    (void)usual_note(limit, now, slot, true);
     if (run < run_enough(limit, kind) || !becalm__run_tells(limit, now, slot->timeout, run) ||
         becalm__is_overtaken(limit, slot->sent_at)) {
         return;

@@ -197,7 +197,8 @@ struct becalm__ended {
     bool late;
 };
 
-void becalm__usual_note(struct becalm_limit *, becalm_ns now, const struct becalm__ended *);
+/* True: this attempt was the sample of its quarter of a timeout. */
+bool becalm__usual_note(struct becalm_limit *, becalm_ns now, const struct becalm__ended *);
 
 /* The units with which a limit begins. */
 uint64_t becalm__units_at_start(const struct becalm_limit_policy *);

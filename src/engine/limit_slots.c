@@ -477,7 +477,7 @@ static void usual_note(struct becalm_limit *limit, const struct sample *s)
             uint64_t part = usual.samples < USUAL_SURE ? 0 : usual.samples;
             ended.took = known + (ended.took - known) / BECALM__USUAL_SAMPLES * part;
         }
-        becalm__usual_note(limit, s->now, &ended);
+        (void)becalm__usual_note(limit, s->now, &ended);
     }
 }
 

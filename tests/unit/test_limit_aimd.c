@@ -473,6 +473,64 @@ static void calls(struct scene *scene, uint32_t count, uint32_t good, becalm_ns 
     }
 }
 
+/* Hosts refuse connections: what was in flight ends, and the few attempts that hang then cut the limit. */
+static void cut_by_few(struct scene *scene)
+{
+    scene->at.now += BECALM_S;
+    check_eq_u64(round_of(scene, 6, TIMEOUT, BECALM_EVIDENCE_TIMEOUT), 6);
+    check_true(limit_of(scene) <= 3);
+}
+
+static void test_limit_aimd__what_was_in_use_is_counted_at_quick_answers_too(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    for (int i = 0; i < 20; i++) {
+        check_eq_u64(burst(&scene, 270), 270);
+        scene.at.now += TIMEOUT / 4;
+        finish(&scene, 269, BECALM_EVIDENCE_NONE);
+        finish(&scene, 1, BECALM_EVIDENCE_SUCCESS); /* the one that was sent last */
+    }
+    cut_by_few(&scene);
+    check_eq_u64(scene.limit.well, 270 * 20 << 1);
+}
+
+static void test_limit_aimd__only_quick_answers_say_what_was_in_use(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init_known(&scene);
+    for (int i = 0; i < 20; i++) {
+        check_eq_u64(burst(&scene, 270), 270);
+        scene.at.now += LATE; /* an overload */
+        finish(&scene, 269, BECALM_EVIDENCE_NONE);
+        finish(&scene, 1, BECALM_EVIDENCE_SUCCESS);
+        scene.limit.usual = 64; /* and not usual */
+    }
+    cut_by_few(&scene);
+    check_eq_u64(scene.limit.well, 5 * 20 << 1); /* in flight when the fifth that timed out was sent */
+}
+
+/* A thirty-second part less with each quick sample; timeouts lower it by nothing. */
+static void test_limit_aimd__what_was_in_use_is_forgotten_with_quick_answers_only(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init_known(&scene);
+    scene.limit.undo_one = 320;
+    calls(&scene, 1, 1, QUICK);
+    check_eq_u64(scene.limit.undo_one, 310);
+    scene.at.now += TIMEOUT;
+    check_eq_u64(round_of(&scene, 4, TIMEOUT, BECALM_EVIDENCE_TIMEOUT), 4);
+    check_eq_u64(scene.limit.undo_one, 310);
+    for (int i = 0; i < 400; i++) {
+        calls(&scene, 1, 1, QUICK);
+        scene.at.now += TIMEOUT;
+    }
+    check_eq_u64(scene.limit.undo_one, 1);
+}
+
 static void test_limit_aimd__where_answers_usually_take_long_a_usual_one_is_quick(void **state)
 {
     (void)state;
@@ -574,6 +632,8 @@ static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
     check_eq_u64(scene.limit.well, old.limit.well);
     check_eq_u64(scene.limit.quick_at, old.limit.quick_at);
     check_eq_u64(scene.limit.usual, old.limit.usual);
+    check_true(old.limit.undo_one > 0);
+    check_eq_u64(scene.limit.undo_one, old.limit.undo_one);
     check_eq_u64(scene.limit.seen_at, old.limit.seen_at);
     scene.limit.pace = 1000000;
     check_eq_u64(round_of(&scene, 30, QUICK, BECALM_EVIDENCE_SUCCESS), 1);
@@ -593,6 +653,9 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__a_series_of_cuts_keeps_what_was_in_use_before_it),
              cmocka_unit_test(test_limit_aimd__only_what_was_sent_since_the_cut_ends_a_series),
              cmocka_unit_test(test_limit_aimd__what_was_in_use_is_counted_where_the_timed_out_was_sent),
+             cmocka_unit_test(test_limit_aimd__what_was_in_use_is_counted_at_quick_answers_too),
+             cmocka_unit_test(test_limit_aimd__only_quick_answers_say_what_was_in_use),
+             cmocka_unit_test(test_limit_aimd__what_was_in_use_is_forgotten_with_quick_answers_only),
              cmocka_unit_test(test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slot),
              cmocka_unit_test(test_limit_aimd__timeouts_of_what_hung_cut_nothing_and_let_more_ask),
              cmocka_unit_test(test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence),
