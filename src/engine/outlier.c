@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-#define LINE      64u
-#define SLICES    10u
-#define ASKED_MAX 64u     /* others that a host is compared with: reading a window takes a moment */
-#define TIMES_MAX 100000u /* far beyond max_ejection; keeps the product small */
-#define WORD_BITS 64u
-#define ONE_FAILS (UINT64_C(1) << 32) /* in `out` */
-#define FRESH     BECALM_S            /* a failure makes its host a second choice for at most this time */
+#define LINE       64u
+#define SLICES     10u
+#define ASKED_MAX  64u     /* others that a host is compared with: reading a window takes a moment */
+#define TIMES_MAX  100000u /* far beyond max_ejection; keeps the product small */
+#define WORD_BITS  64u
+#define ANSWERS_OF 16u                 /* of so many results a host that only sheds load answers one */
+#define ONE_FAILS  (UINT64_C(1) << 32) /* in `out` */
+#define FRESH      BECALM_S            /* a failure makes its host a second choice for at most this time */
 
 /* late: timeouts and slow answers; shed: rejections */
 enum { LANE_RESULTS, LANE_FAILED, LANE_LATE, LANE_SHED, LANE_COUNT };
@@ -334,13 +335,14 @@ static bool only_queues(const struct becalm_window_sums *sums, const struct othe
 /* Does the host only shed load that the others can't take? A host that rejects some calls and answers the rest has too
  * much to do, and keeps its queue short. Its ejection would give its load to the others, which would then shed as well.
  * They can take it if fewer than an eighth of their results are failures, and if together they have at least twice its
- * results: then their load grows by at most a half. A host that rejects everything is broken. */
-static bool only_sheds(const struct becalm_window_sums *sums, const struct others *others)
+ * results: then their load grows by at most a half. A host that rejects everything, or has begun to, is broken. */
+static bool only_sheds(const struct becalm_host *h, const struct becalm_window_sums *sums, const struct others *others)
 {
     uint64_t results = sums->lane[LANE_RESULTS];
     uint64_t failed = sums->lane[LANE_FAILED];
     bool full = 8 * others->failed >= others->results || others->results < 2 * results;
-    return results > failed && 2 * sums->lane[LANE_SHED] >= failed && full;
+    bool answers = results > failed && becalm__streak_read(h).failures < ANSWERS_OF;
+    return answers && 2 * sums->lane[LANE_SHED] >= failed && full;
 }
 
 /* Is the host bad enough to be ejected? Both rules use the results noted up to now. */
@@ -361,7 +363,7 @@ static bool host_deserves(const struct becalm_hosts *hosts, const struct becalm_
         return false;
     }
     struct others others = others_of(hosts, h, now);
-    return worse_than_others(&sums, &others) && !only_queues(&sums, &others) && !only_sheds(&sums, &others);
+    return worse_than_others(&sums, &others) && !only_queues(&sums, &others) && !only_sheds(h, &sums, &others);
 }
 
 /* Entry: ejected_until is `was`, 0 or an ejection that is over. Exit: ejected anew, or another thread was first. */

@@ -609,6 +609,19 @@ static void test_outlier__a_host_that_rejects_everything_goes(void **state)
     world_end(&w);
 }
 
+/* Its good answer is still in the window, but it has not answered one of the latest sixteen. */
+static void test_outlier__a_host_that_begins_to_reject_everything_goes(void **state)
+{
+    (void)state;
+    struct world w = world_rate(2);
+    attempts(&w, 0, 1, BECALM_OUTCOME_OK);
+    attempts(&w, 0, 15, BECALM_OUTCOME_REJECTED);
+    assert_true(usable(&w, 0));
+    attempts(&w, 0, 1, BECALM_OUTCOME_REJECTED);
+    assert_false(usable(&w, 0));
+    world_end(&w);
+}
+
 static void test_outlier__rejections_in_a_row_eject_in_istios_way(void **state)
 {
     (void)state;
@@ -1250,6 +1263,7 @@ BECALM_TESTS(cmocka_unit_test(test_outlier__defaults_and_istio_pass_their_check)
              cmocka_unit_test(test_outlier__a_host_that_sheds_load_stays_in_while_the_others_fail_too),
              cmocka_unit_test(test_outlier__a_host_that_sheds_load_goes_if_the_others_can_take_it),
              cmocka_unit_test(test_outlier__a_host_that_rejects_everything_goes),
+             cmocka_unit_test(test_outlier__a_host_that_begins_to_reject_everything_goes),
              cmocka_unit_test(test_outlier__rejections_in_a_row_eject_in_istios_way),
              cmocka_unit_test(test_outlier__while_ejections_are_ignored_a_host_that_sheds_is_back_with_an_answer),
              cmocka_unit_test(test_outlier__hosts_that_fail_alike_stay_in),
