@@ -86,6 +86,16 @@ static void look(struct greeting *greeting)
     become_client(greeting);
 }
 
+/* Its event may be behind that of the listener: then it becomes a client in this wake-up. */
+static bool has_greeted(const struct greeting *greeting)
+{
+    char bytes[PROXY_HEADER_MAX];
+    size_t length = 0;
+    union address_socket peer = greeting->peer;
+    ssize_t count = recv(greeting->source.fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+    return count > 0 && proxy_header_read(bytes, (size_t)count, &length, &peer) == PROXY_HEADER_DONE;
+}
+
 static void ready(struct source *source, uint32_t events)
 {
     (void)events;
@@ -99,8 +109,8 @@ static void timer_fires(struct timer *timer)
 
 void greeting_begin(struct worker *worker, int fd, const union address_socket *peer, const struct greeting_plan *plan)
 {
-    if (worker->greeting_count == MOST) {
-        greeting_give_up(worker, 0);
+    if (worker->greeting_count == MOST && !greeting_give_up(worker, 0)) {
+        greeting_end(worker->greetings);
     }
     struct greeting *greeting = calloc(1, sizeof *greeting);
     if (greeting == NULL) {
@@ -131,6 +141,9 @@ void greeting_begin(struct worker *worker, int fd, const union address_socket *p
 bool greeting_give_up(struct worker *worker, becalm_ns age)
 {
     struct greeting *oldest = worker->greetings;
+    while (oldest != NULL && has_greeted(oldest)) {
+        oldest = oldest->next;
+    }
     if (oldest == NULL || becalm_ns_since(worker->loop.now, oldest->since) < age) {
         return false;
     }

@@ -20,7 +20,8 @@ struct greeting_plan {
 
 /* Takes over a connected descriptor. */
 void greeting_begin(struct worker *, int fd, const union address_socket *peer, const struct greeting_plan *);
-/* Closes the oldest connection whose header has not arrived yet, if it is at least this old. False: there is none. */
+/* Closes the oldest connection whose header has not arrived yet, also not unread, if it is at least this old. False:
+ * there is none. */
 bool greeting_give_up(struct worker *, becalm_ns age);
 /* Closes all connections of a worker whose header has not arrived yet. */
 void greetings_close(struct worker *);

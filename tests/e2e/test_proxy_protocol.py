@@ -3,6 +3,7 @@
 
 import re
 import resource
+import signal
 import socket
 import struct
 
@@ -132,3 +133,16 @@ def test_connections_that_say_nothing_make_room_for_others_where_descriptors_are
             assert wire.send(V2).ask().status == 200
     for wire in wires:
         wire.close()
+
+
+def test_a_header_that_has_come_is_read_though_its_connection_would_be_closed_for_another(balanced):
+    """Both came while the gateway stood still, the other connection first."""
+    here = balanced("headerTimeout: 10m\n")
+    with Wire(here.balanced) as silent:
+        most = here.settled_fds()
+        resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        here.stop()
+        with Wire(here.balanced, source="127.0.0.2"):
+            silent.send(V2 + b"GET / HTTP/1.1\r\n\r\n")  # is answered without a connection to a host
+            here.signal(signal.SIGCONT)
+            assert silent.answer().status == 400
