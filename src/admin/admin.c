@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -57,11 +58,7 @@ static int take(struct admin_listener *listener)
  */
 static bool take_from_idle(struct admin_listener *listener)
 {
-    struct admin_conn *idle = admin_conns_idle(listener->admin);
-    if (idle != NULL) {
-        admin_conn_close(idle);
-    }
-    int fd = idle == NULL ? -1 : take(listener);
+    int fd = admin_conns_give_up(listener->admin) ? take(listener) : -1;
     if (fd >= 0) {
         admin_conn_accept(listener->admin, fd, false);
     }
@@ -119,9 +116,7 @@ static void listener_ready(struct source *source, uint32_t events)
     for (int i = 0; i < TURN; i++) {
         int fd = take(listener);
         if (fd >= 0) {
-            if (admin->conn_count == ADMIN_CONNS_MAX) {
-                admin_conn_close(admin_conns_cheapest(admin));
-            }
+            admin_conns_make_room(admin);
             admin_conn_accept(admin, fd, false);
         } else if (errno == EMFILE || errno == ENFILE) {
             if (!take_from_idle(listener)) {
@@ -166,12 +161,18 @@ static void resume(struct admin *admin)
     }
 }
 
+static bool one_waits(const struct admin_listener *listener)
+{
+    struct pollfd waits = {.fd = listener->source.fd, .events = POLLIN};
+    return poll(&waits, 1, 0) > 0;
+}
+
+/* A connection that the reserve serves has time while no other waits for the reserve. */
 static void pause_over(struct timer *timer)
 {
     struct admin *admin = CONTAINER_OF(timer, struct admin, pause);
-    struct admin_conn *idle = admin->reserve_fd < 0 ? admin_conns_idle(admin) : NULL;
-    if (idle != NULL) {
-        admin_conn_close(idle);
+    if (admin->reserve_fd < 0 && admin->listener != NULL && one_waits(admin->listener)) {
+        admin_conns_give_up(admin);
     }
     resume(admin);
 }

@@ -16,7 +16,7 @@
 #define BRIEF_TIME    (2 * BECALM_S)  /* the same while descriptors are short */
 #define IDLE_TIME     (60 * BECALM_S)
 #define LINGER        (2 * BECALM_S)
-#define SPEAK_TIME    (100 * BECALM_MS) /* before its descriptor is taken for another connection */
+#define SPEAK_TIME    (100 * BECALM_MS) /* without progress, before its descriptor is taken for another connection */
 #define READ          4096u
 #define TURN          16 /* steps of one connection, then others have their turn */
 #define OUT_HEAD      1024u
@@ -40,6 +40,8 @@ struct admin_conn {
     struct admin_conn **link;
     enum conn_state state;
     becalm_ns since; /* its latest progress */
+    uint32_t steps;  /* of the handshake, and the first byte behind it */
+    uint64_t heard;  /* the wake-up in which it was heard last, before it would have been closed for another one */
     union address_socket local;
     struct buffer in; /* the head, then the bytes after it */
     size_t scanned;   /* bytes of `in` that hold no head's end */
@@ -60,7 +62,7 @@ static void enter(struct admin_conn *conn, enum conn_state state, becalm_ns pati
 {
     struct loop *loop = conn->admin->place.loop;
     conn->state = state;
-    conn->since = loop->now;
+    conn->since = loop_clock(loop); /* the peer's time begins now, however long it took us to come here */
     becalm_ns most = conn->reserved ? BRIEF_TIME : patience;
     wheel_arm(&loop->wheel, &conn->timer, becalm_ns_after(loop->now, becalm_ns_min(patience, most)));
 }
@@ -356,6 +358,17 @@ static void answer_done(struct admin_conn *conn)
     enter(conn, CONN_IDLE, IDLE_TIME);
 }
 
+/* Handshake and head have one time limit. But for its place and its descriptor, each step of the handshake counts, and
+ * the first byte of the head, so that a client on a long way is not taken for a silent one. More bytes do not count. */
+static void note_progress(struct admin_conn *conn)
+{
+    uint32_t steps = wire_shake_steps(&conn->wire) + (conn->in.length > 0);
+    if (steps > conn->steps) {
+        conn->steps = steps;
+        conn->since = loop_clock(conn->admin->place.loop);
+    }
+}
+
 /* Reads once. False: nothing more for now, or the connection is gone. */
 static bool receive(struct admin_conn *conn)
 {
@@ -375,6 +388,7 @@ static bool receive(struct admin_conn *conn)
     if (got > 0 && conn->state != CONN_LINGER && conn->state != CONN_STREAM) {
         buffer_bytes(&conn->in, bytes, (size_t)got);
     }
+    note_progress(conn);
     if (got == WIRE_END || got == WIRE_BROKEN || conn->in.full) {
         admin_conn_close(conn);
         return false;
@@ -523,7 +537,7 @@ static struct admin_conn *stalest(const struct admin *admin, enum worth which)
 
 /* A probe of /healthz looks like any other connection until its head is here. So the newest connections stay, and
  * connections with a token leave ADMIN_CONNS_OPEN places for new ones: a flood can only delay the probe. */
-struct admin_conn *admin_conns_cheapest(const struct admin *admin)
+static struct admin_conn *cheapest(const struct admin *admin)
 {
     struct admin_conn *found = stalest(admin, WORTH_NOTHING);
     uint32_t others = 0;
@@ -539,7 +553,7 @@ struct admin_conn *admin_conns_cheapest(const struct admin *admin)
     return found == NULL ? stalest(admin, WORTH_LITTLE) : found;
 }
 
-struct admin_conn *admin_conns_idle(const struct admin *admin)
+static struct admin_conn *idle(const struct admin *admin)
 {
     struct admin_conn *found = stalest(admin, WORTH_NOTHING);
     if (found == NULL) {
@@ -547,6 +561,42 @@ struct admin_conn *admin_conns_idle(const struct admin *admin)
         found = found != NULL && becalm_ns_since(admin->place.loop->now, found->since) >= SPEAK_TIME ? found : NULL;
     }
     return found;
+}
+
+/* Its event may be behind that of the listener. True: it was heard, so choose again. */
+static bool hear(struct admin_conn *conn)
+{
+    uint64_t turn = conn->admin->place.loop->turns;
+    bool reads = conn->state == CONN_HEAD || conn->state == CONN_IDLE || conn->state == CONN_BODY;
+    if (!reads || conn->heard == turn || wire_peek_plain(&conn->wire) != WIRE_SPEAKS) {
+        return false;
+    }
+    conn->heard = turn;
+    go_on(conn); /* which may end it */
+    return true;
+}
+
+void admin_conns_make_room(struct admin *admin)
+{
+    while (admin->conn_count == ADMIN_CONNS_MAX) {
+        struct admin_conn *found = cheapest(admin);
+        if (!hear(found)) {
+            admin_conn_close(found);
+        }
+    }
+}
+
+bool admin_conns_give_up(struct admin *admin)
+{
+    uint32_t before = admin->conn_count;
+    struct admin_conn *found = idle(admin);
+    while (found != NULL && hear(found) && admin->conn_count == before) {
+        found = idle(admin);
+    }
+    if (found != NULL && admin->conn_count == before) {
+        admin_conn_close(found);
+    }
+    return admin->conn_count < before;
 }
 
 void admin_conns_quiet(struct admin *admin)

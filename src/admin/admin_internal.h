@@ -142,10 +142,11 @@ char **admin_host_names(const struct snapshot_service *);
 /* Takes over a connected descriptor. `reserved`: the last one that the process has, so be brief. */
 void admin_conn_accept(struct admin *, int fd, bool reserved);
 void admin_conn_close(struct admin_conn *);
-/* The connection to close for a new one; NULL: there are none. */
-struct admin_conn *admin_conns_cheapest(const struct admin *);
-/* For when descriptors are short: a connection that had its answer, or has been silent for a while; NULL: none. */
-struct admin_conn *admin_conns_idle(const struct admin *);
+/* Bytes that have come on a connection are read before it is closed for another one: they may be the rest of a request.
+ * admin_conns_make_room: all places are taken. admin_conns_give_up: descriptors are short, so it closes a connection
+ * that had its answer, or has been silent for a while. False: there is none. */
+void admin_conns_make_room(struct admin *);
+bool admin_conns_give_up(struct admin *);
 /* Closes idle connections at once, and busy ones after their answer. */
 void admin_conns_quiet(struct admin *);
 

@@ -40,6 +40,11 @@ static void loop_read_clock(struct loop *loop)
     loop->wall = loop->now + loop->wall_offset;
 }
 
+becalm_ns loop_clock(const struct loop *loop)
+{
+    return loop->stands ? loop->now : clock_read(CLOCK_MONOTONIC);
+}
+
 static void wake_ready(struct source *source, uint32_t events)
 {
     struct loop *loop = CONTAINER_OF(source, struct loop, wake);

@@ -69,6 +69,10 @@ void loop_run(struct loop *);
  * is for tests in virtual time. */
 void loop_turn(struct loop *, bool sleeps);
 
+/* The clock as it is, not as it was at the wake-up. For times that are granted to a peer: the wake-up's work may have
+ * taken long before the peer could answer. */
+becalm_ns loop_clock(const struct loop *);
+
 /* From any thread. Never blocks; many wakes may become one. */
 void loop_wake(struct loop *);
 

@@ -40,6 +40,7 @@ struct wire_tls {
     uint64_t word;     /* the owner's */
     uint32_t streak;   /* bytes written since the peer spoke last */
     uint32_t talk;     /* records since then that are nothing but TLS */
+    uint32_t steps;    /* of the handshake */
     enum tls_state state;
     bool writes; /* the operation is a write: bytes that the socket does not take wait in the wire's `out` */
     bool ended;  /* the socket gave its end */
@@ -565,7 +566,9 @@ static ssize_t turn(struct wire *wire, char *into, size_t size, bool peeks)
     if (!flush_held(tls)) {
         return WIRE_BROKEN;
     }
+    bool shaking = tls->state == TLS_SHAKING;
     ssize_t got = read_or_shake(tls, into, size, peeks);
+    tls->steps += shaking && (tls->room->out_length > 0 || tls->state != TLS_SHAKING);
     spill(tls);
     if (got == WIRE_ALIEN) {
         return got;
@@ -612,6 +615,11 @@ void wire_shake_late(struct wire *wire)
         tls->state = TLS_OVER;
         shake_ended(tls, TLS_TIMEOUT);
     }
+}
+
+uint32_t wire_shake_steps(const struct wire *wire)
+{
+    return wire->tls == NULL ? 0 : wire->tls->steps;
 }
 
 const char *wire_shake_why(const struct wire *wire)

@@ -51,6 +51,10 @@ enum wire_shake wire_shake(struct wire *);
 /* The handshake took too long, and is given up. */
 void wire_shake_late(struct wire *);
 
+/* How often the handshake has gone on: each time we send an answer in it, and at its end. A peer has to send a whole
+ * flight for each, not just some bytes. 0 without TLS. */
+uint32_t wire_shake_steps(const struct wire *);
+
 /* Why the handshake failed, as a sentence without a full stop; never NULL. */
 const char *wire_shake_why(const struct wire *);
 

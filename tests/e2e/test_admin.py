@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The admin address: its pages, its orders, and its access rules."""
 
+import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -706,3 +708,20 @@ def test_it_answers_when_there_are_no_descriptors_left(pair):
         wire.close()
     wait_until(lambda: admin(gateway, path="/healthz").get("connection") is None)
     assert gateway.ask().status == 200
+
+
+@pytest.mark.parametrize("short", ["places", "descriptors"])
+def test_a_request_that_has_come_is_answered_though_its_connection_would_be_closed_for_another(pair, short):
+    """Both came while the gateway stood still, the other connection first."""
+    gateway, _ = pair()
+    with contextlib.ExitStack() as stack:
+        oldest, *_ = [stack.enter_context(Wire(gateway.admin)) for _ in range(64 if short == "places" else 1)]
+        most = gateway.settled_fds()
+        if short == "descriptors":
+            resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        gateway.stop()
+        other = stack.enter_context(Wire(gateway.admin))
+        oldest.send(request("GET", "/healthz", host="localhost"))
+        gateway.signal(signal.SIGCONT)
+        assert oldest.answer().status == 200
+        assert other.ask(path="/healthz", host="localhost").status == 200

@@ -8,13 +8,14 @@ import select
 import ssl
 import sys
 import threading
+import time
 
 import pytest
 
 from conftest import free_port, policy_of
 from host import Reply, wait_until
 from http2 import HEADERS, PREFACE, SETTINGS, block, frame
-from message import request
+from message import Message, request
 from test_crowds import CROWD, OTHER, open_now
 from wire import Wire
 
@@ -188,3 +189,71 @@ def test_slow_handshakes_at_the_admin_address_keep_no_probe_out(gateway, host, a
         for _ in range(5):
             with Wire(port, source=OTHER, tls=authority.client(), name="a.test") as probe:
                 assert probe.ask(path="/healthz", host=f"127.0.0.1:{port}").status == 200
+
+
+@pytest.fixture
+def sealed(gateway, host, authority):
+    """A gateway that has no descriptor left but that of the reserve for its admin address, which has TLS: one
+    connection to it is served at a time."""
+    there, port = host(), free_port()
+    calls = "attemptTimeout: 1h\ndeadline: 1h\nmaxRetries: 0"  # they stay until they are answered
+    tls = f"admin: {{address: '127.0.0.1:{port}', tls: {authority.issue().tls}}}\n"
+    made = gateway(policy_of([there], tls + NO_TIMEOUT, calls), admin=None)
+    made.admin = port
+    go, wires = made.fill_descriptors(there)
+    yield made
+    go.set()
+    for wire in wires:
+        wire.close()
+
+
+def probe_slowly(authority, port, pause):
+    """The status of a probe that waits before each of its flights: the hello, the handshake's last one, the request."""
+    came, made = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = authority.client().wrap_bio(came, made, server_hostname="a.test")
+    answer = Message(answers="GET")
+
+    def step(do):
+        while True:
+            try:
+                return do()
+            except ssl.SSLWantReadError:
+                pass
+            finally:
+                if made.pending:
+                    pause()
+                    wire.send(made.read())
+            data = wire.socket.recv(65536)
+            came.write(data) if data else came.write_eof()
+
+    with Wire(port, source=OTHER) as wire:
+        step(tls.do_handshake)
+        step(lambda: tls.write(request("GET", "/healthz", host="localhost")))
+        while not answer.complete:
+            data = step(lambda: tls.read(65536))
+            if not data:
+                raise EOFError("closed before its answer")
+            answer.feed(data)
+    return answer.status
+
+
+def test_a_slow_probe_has_time_while_no_other_connection_waits(sealed, authority):
+    assert probe_slowly(authority, sealed.admin, lambda: time.sleep(0.25)) == 200
+
+
+def test_each_flight_of_a_probe_has_its_time_while_another_connection_waits(sealed, authority):
+    """Two of them together take longer than a silent connection may. A machine that is busy may need too long for one: then the
+    probe comes again, as probes do."""
+
+    def succeeds():
+        with contextlib.ExitStack() as stack:
+
+            def pause():
+                stack.enter_context(Wire(sealed.admin))
+                time.sleep(0.08)
+
+            with contextlib.suppress(OSError, EOFError):
+                return probe_slowly(authority, sealed.admin, pause) == 200
+        return False
+
+    wait_until(succeeds)

@@ -123,10 +123,58 @@ static void test_wire_tls__a_write_that_fails_leaves_no_bytes_for_other_wires(vo
     pair_free(&other);
 }
 
+/* Gives the server what the client has sent, byte by byte. True: its handshake went on with the last byte and no other.
+ */
+static bool passes_by_bytes(int from, int to, struct wire *server)
+{
+    static char bytes[16 * 1024];
+    uint32_t before = wire_shake_steps(server);
+    ssize_t got = read(from, bytes, sizeof bytes);
+    size_t quiet = 0;
+    check_true(got > 1);
+    for (ssize_t i = 0; i < got; i++) {
+        quiet += wire_shake_steps(server) == before;
+        check_true(write(to, &bytes[i], 1) == 1);
+        wire_again(server);
+        (void)wire_shake(server);
+    }
+    return quiet == (size_t)got && wire_shake_steps(server) == before + 1;
+}
+
+static void test_wire_tls__a_handshake_goes_on_with_whole_flights_and_not_with_some_bytes(void **state)
+{
+    (void)state;
+    static char bytes[16 * 1024];
+    int near[2];
+    int far[2];
+    check_true(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, near) == 0);
+    check_true(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, far) == 0);
+    struct pair pair = {
+        .server = {.source = {.fd = far[0]}},
+        .client = {.source = {.fd = near[0]}},
+        .host = wire_host_make(as_client, "localhost"),
+    };
+    check_eq_u64(wire_shake_steps(&pair.server), 0); /* it has no TLS yet */
+    check_true(wire_tls_accept(&pair.server, as_server, &room));
+    check_true(wire_tls_connect(&pair.client, pair.host, WIRE_OFFERS_H1, &room));
+    (void)wire_shake(&pair.client);
+    check_true(passes_by_bytes(near[1], far[1], &pair.server)); /* the hello */
+    ssize_t flight = read(far[1], bytes, sizeof bytes);
+    check_true(flight > 0 && write(near[1], bytes, (size_t)flight) == flight);
+    wire_again(&pair.client);
+    check_true(wire_shake(&pair.client) == WIRE_SHAKEN);
+    check_true(passes_by_bytes(near[1], far[1], &pair.server));
+    check_true(!wire_shakes(&pair.server));
+    pair_free(&pair);
+    close(near[1]);
+    close(far[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_tls__a_write_that_fails_leaves_no_bytes_for_other_wires),
+        cmocka_unit_test(test_wire_tls__a_handshake_goes_on_with_whole_flights_and_not_with_some_bytes),
     };
     return cmocka_run_group_tests(tests, contexts_make, contexts_drop);
 }
