@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import compare
 import count
 import minimise
 import search
@@ -320,6 +321,53 @@ def test_minimise__regret_stays_if_most_of_it_is_there_for_certain(more, stays):
     assert minimise.stays(verdict(**more), verdict(than_none=0.3), "than_none") == stays
 
 
+# Two programs.
+
+
+def test_compare__each_program_runs_its_default_and_the_new_one_runs_none_without_a_gate(tmp_path):
+    old, new = (Noting(PROGRAM, tmp_path) for _ in range(2))
+    pair = compare.compare(old, new, "x", worlds.read(GATE), 4)
+    assert pair.left_out == "" and pair.new.seeds == pair.old.seeds == 4
+    assert {(policies, gate) for policies, gate, _ in old.asked} == {(("becalm",), True)}
+    assert {(policies, gate) for policies, gate, _ in new.asked} == {(("becalm",), True), (("none",), False)}
+    for noting in (old, new):
+        for wanted in {policies for policies, _, _ in noting.asked}:
+            seeds = [seed for policies, _, seeds in noting.asked if policies == wanted for seed in seeds]
+            assert seeds == [1, 2, 3, 4]
+
+
+def test_compare__a_program_is_held_against_the_same_figures_as_in_a_search(simulator):
+    pair = compare.compare(simulator, simulator, "x", worlds.read(BAD), count.SEEDS[-1])
+    found = search.judge(simulator, "x", worlds.read(BAD))
+    runs = simulator.run(worlds.read(BAD), ["becalm", "none"], 1, count.SEEDS[-1])
+    assert pair.old == pair.new and pair.move == 0
+    assert pair.new.default == pytest.approx(sum(map(search.success, runs["becalm"])) / count.SEEDS[-1])
+    assert pair.new.than_none == pytest.approx(sum(map(search.success, runs["none"])) / count.SEEDS[-1] - pair.new.default)
+    assert (pair.new.healthy, pair.new.gate, pair.new.kind) == (found.healthy, found.gate, found.kind)
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    (
+        (("60/s", "2/s"), "few calls"),
+        (("timeout: 1s", "timeout: 60ms"), "tight timeout"),
+        (("workers: 2", "staff: 2"), "refused by the new program: world:"),
+    ),
+)
+def test_compare__leaves_out_what_a_search_leaves_out(simulator, change, why):
+    pair = compare.compare(simulator, simulator, "x", worlds.read(GATE.replace(*change)), 3)
+    assert pair.left_out.startswith(why)
+
+
+def moved(name, by):
+    return compare.Pair(name, verdict(default=0.5), verdict(default=0.5 + by))
+
+
+def test_compare__the_largest_moves_come_first_and_small_ones_not_at_all():
+    pairs = [moved("a", 0.006), moved("b", -0.2), moved("c", 0.0049), moved("d", 0.1), moved("e", 0)]
+    assert [pair.name for pair in compare.moves(pairs)] == ["b", "d", "a"]
+
+
 # The program as it is typed.
 
 
@@ -373,3 +421,63 @@ def test_program__counts_and_minimises_files(tmp_path):
     (tmp_path / "small.yaml").write_text(small)
     assert worlds.read(small)["services"]
     subprocess.run([PROGRAM, "sim", "small.yaml"], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
+WORSE = """#!/usr/bin/python3
+import json, subprocess, sys
+done = subprocess.run([{program!r}, *sys.argv[1:]], capture_output=True, encoding="utf-8")
+runs = json.loads(done.stdout) if "--json" in sys.argv else done.stdout
+for run in runs if isinstance(runs, list) else []:
+    run["clients"]["success"] -= 0.1 * (run["policy"] == "becalm")
+print(json.dumps(runs) if "--json" in sys.argv else runs)
+"""
+
+
+def compared(*words, cwd):
+    command = [sys.executable, "-B", ROOT / "tests/regret/compare.py", *map(str, words)]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd)
+
+
+def test_program__compares_two_programs(tmp_path):
+    worse = tmp_path / "worse"
+    worse.write_text(WORSE.format(program=PROGRAM))
+    worse.chmod(0o755)
+    (tmp_path / "fine.yaml").write_text(GATE.replace("gate: true", "").replace("2,", "20,"))
+    done = compared(worse, PROGRAM, "--file", "fine.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = {line[:58].strip(): line[58:].split("  ") for line in done.stdout.splitlines()}
+    found = {what: [each.strip() for each in figures if each] for what, figures in rows.items()}
+    assert found["healthy: worse than none by > .01"] == found["healthy: worse than none by > .05"] == ["1 of 1", "0 of 1"]
+    assert found["healthy: mean success (none 1.0000)"] == ["0.9000", "1.0000"]
+    assert "1 worlds moved by more than 0.005: 1 up, 0 down" in done.stdout
+    assert "+0.1000  fine.yaml  none 1.0000  old 0.9000  new 1.0000  one, healthy" in done.stdout
+
+
+def test_program__the_same_program_twice_moves_no_world_of_those_that_a_search_draws(tmp_path):
+    done = compared(PROGRAM, PROGRAM, "--seed", 5, "--worlds", 6, "--seeds", 3, "--unwritten", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\n0 worlds moved" in done.stdout and "\n6 worlds in" in done.stdout
+    for line in done.stdout.splitlines()[1:]:
+        if " of " in line[58:]:
+            old, new = line[58:].strip().split("  ", 1)
+            assert old.strip() == new.strip()
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    (
+        (["nowhere/becalm", PROGRAM], "argument OLD: nowhere/becalm is no program that can be run"),
+        ([PROGRAM, "true"], "argument NEW: true is no becalm"),
+        ([PROGRAM, PROGRAM, "--seeds", "21"], "argument --seeds: 21 is not 1 to 20"),
+        ([PROGRAM, PROGRAM, "--file", "nowhere.yaml"], "nowhere.yaml"),
+    ),
+)
+def test_program__says_what_is_wrong_with_a_comparison(tmp_path, words, said):
+    done = compared(*words, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_program__says_why_no_world_can_be_compared(tmp_path):
+    (tmp_path / "few.yaml").write_text(GATE.replace("60/s", "2/s"))
+    done = compared(PROGRAM, PROGRAM, "--file", "few.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "compare.py: no world can be compared; few.yaml: few calls\n")
