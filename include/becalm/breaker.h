@@ -66,6 +66,7 @@ struct becalm_breaker {
     BECALM_ATOMIC(uint64_t) tally;  /* the results that decide in this generation: of probes, or failures in a row */
     BECALM_ATOMIC(uint64_t) plain_until; /* until which note or instant a plain success may open it; 0: it can not */
     BECALM_ATOMIC(uint64_t) late;        /* results that came after their generation had ended */
+    BECALM_ATOMIC(uint64_t) failed_took; /* how long the latest failed call took, and 1; 0: none has failed */
     /* A window follows, with lanes for calls, failed calls and slow calls. There is no pointer to it, so that processes
      * can share a breaker in memory that each of them maps elsewhere. */
 };

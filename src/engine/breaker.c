@@ -147,6 +147,7 @@ void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker
     uint64_t retest = atomic_load_explicit(&from->retest, memory_order_acquire);
     uint64_t tally = atomic_load_explicit(&from->tally, memory_order_acquire);
     uint64_t late = atomic_load_explicit(&from->late, memory_order_relaxed); /* a counter for display */
+    uint64_t failed_took = atomic_load_explicit(&from->failed_took, memory_order_relaxed);
     /* Switched off by the new policy, or by nothing but the old one: no hand has touched generation 0. */
     bool off_now = becalm__breaker_word_state(becalm__breaker_word(to)) == BECALM_BREAKER_DISABLED;
     bool off_before =
@@ -163,6 +164,7 @@ void becalm_breaker_carry(struct becalm_breaker *to, const struct becalm_breaker
     /* relaxed: as in init, `to` is not shared yet. */
     atomic_store_explicit(&to->tally, tally, memory_order_relaxed);
     atomic_store_explicit(&to->late, late, memory_order_relaxed);
+    atomic_store_explicit(&to->failed_took, failed_took, memory_order_relaxed);
     atomic_store_explicit(&to->retest, retest_make(at, word), memory_order_relaxed);
     atomic_store_explicit(&to->word, word, memory_order_relaxed);
 }
@@ -350,8 +352,18 @@ static enum becalm_breaker_state trial_verdict(const struct becalm_breaker_polic
     return bad ? BECALM_BREAKER_OPEN : BECALM_BREAKER_CLOSED;
 }
 
-/* How an episode ends when its lease expires: a probe that was sent and has no result counts as failed; a probe that
- * was never requested counts as nothing. With none out there is no evidence at all, and a new lease begins. */
+/* Calls failed at once, as they do where connections are refused, and then a single probe was silent for its whole
+ * lease: the target accepts requests again, and takes longer than the lease to answer. Not where slow calls may have
+ * opened the breaker. */
+static bool silence_is_news(const struct becalm_breaker *b, const struct becalm_breaker_policy *policy)
+{
+    uint64_t took = atomic_load_explicit(&b->failed_took, memory_order_relaxed); /* a hint that guards no memory */
+    return policy_probes(policy) == 1 && !policy_has_slow_rule(policy) && took != 0 && took <= lease(policy) / 2;
+}
+
+/* How an episode ends when its lease expires: a probe that was sent and has no result counts as failed, unless its
+ * silence is news; a probe that was never requested counts as nothing. With none out there is no evidence at all, and a
+ * new lease begins. */
 static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
                                                const struct becalm_breaker_policy *policy, uint64_t word)
 {
@@ -364,6 +376,9 @@ static enum becalm_breaker_state trial_overdue(const struct becalm_breaker *b,
     uint32_t silent = handed > ended ? handed - ended : 0;
     if (handed == 0) {
         return BECALM_BREAKER_HALF_OPEN;
+    }
+    if (silent > 0 && silence_is_news(b, policy)) {
+        return BECALM_BREAKER_CLOSED;
     }
     return trial_verdict(policy, handed, tally_get(tally, TALLY_FAILED) + silent, tally_get(tally, TALLY_SLOW));
 }
@@ -757,7 +772,11 @@ BECALM__OUTLINE static void permit_end(struct becalm_breaker *b, const struct be
         }
         return;
     }
-    unsigned lanes = verdict == BECALM_VERDICT_FAILED ? FAILED : 0;
+    unsigned lanes = 0;
+    if (verdict == BECALM_VERDICT_FAILED) {
+        lanes = FAILED;
+        atomic_store_explicit(&b->failed_took, becalm_ns_after(took, 1), memory_order_relaxed);
+    }
     if (!permit->slow) {
         lanes |= CALL | (is_slow(policy, took) ? SLOW : 0);
     }

@@ -188,19 +188,43 @@ static void test_story__a_lost_probe_does_not_wedge_and_its_late_success_closes(
     (void)state;
     struct world w;
     open_breaker(&w, 1);
-    /* The probe is answered after 3 s; the episode's lease is 2 s. */
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_status(600 * MS, 503)}});
+    world_run(&w, 2700 * MS);
+    world_forget(&w);
+    /* The probe is answered after 3 s; the episode's lease is 1 s, and failures took longer than half of that. */
     world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(3 * BECALM_S)}});
-    world_run(&w, 3035 * MS);
+    world_run(&w, 4705 * MS);
     world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
-    world_run(&w, 4050 * MS);
+    world_run(&w, 5720 * MS);
     world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
-    world_run(&w, 4100 * MS);
+    world_run(&w, 5800 * MS);
     world_expect(&w,
-                 "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
-                 "[3035ms] call 3 begins -> finish (breaker_open) marked spent, unasked, breaker HALF_OPEN to OPEN\n"
-                 "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok), breaker OPEN to CLOSED\n"
-                 "[4050ms] call 4 begins -> send 0\n"
-                 "[4060ms] call 4 got ok 200 on 0 -> answer, finish (ok)\n");
+                 "[2700ms] call 3 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                 "[4705ms] call 4 begins -> finish (breaker_open) marked spent, unasked, breaker HALF_OPEN to OPEN\n"
+                 "[5700ms] call 3 got ok 200 on 0 -> answer, finish (ok), breaker OPEN to CLOSED\n"
+                 "[5720ms] call 5 begins -> send 0\n"
+                 "[5730ms] call 5 got ok 200 on 0 -> answer, finish (ok)\n");
+    world_close(&w);
+}
+
+/* The service rejected calls at once. It takes 3 s for the probe, so it is back; others need not wait for its answer.
+ */
+static void test_story__a_probe_that_is_silent_where_calls_failed_at_once_closes(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(3 * BECALM_S)}});
+    world_run(&w, 2025 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(3 * BECALM_S)}});
+    world_run(&w, 2035 * MS);
+    world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(3 * BECALM_S)}});
+    world_run(&w, 5100 * MS);
+    world_expect(&w, "[1030ms] call 2 begins -> send 0, breaker OPEN to HALF_OPEN\n"
+                     "[2025ms] call 3 begins -> finish (breaker_open) marked spent, unasked\n"
+                     "[2035ms] call 4 begins -> send 0, breaker HALF_OPEN to CLOSED\n"
+                     "[4030ms] call 2 got ok 200 on 0 -> answer, finish (ok)\n"
+                     "[5035ms] call 4 got ok 200 on 0 -> answer, finish (ok)\n");
     world_close(&w);
 }
 
@@ -1230,6 +1254,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_host_that_fails_is_ejected_though_its_answers_end_well),
              cmocka_unit_test(test_story__a_hedged_call_that_is_asked_to_wait_sends_nothing_at_once),
              cmocka_unit_test(test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled),
+             cmocka_unit_test(test_story__a_probe_that_is_silent_where_calls_failed_at_once_closes),
              cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
              cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429),
              cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method),

@@ -788,6 +788,84 @@ static void test_breaker__a_single_probe_that_succeeds_after_its_lease_closes(vo
     check_sums(&lab, 0, 0, 0);
 }
 
+/* Half open, after one failure that took so long; the only probe is out, and silent until its lease ends. */
+static void lab_silent(struct lab *lab, becalm_ns took, struct becalm_permit *probe)
+{
+    lab->policy.min_calls = 1;
+    lab_start(lab);
+    call_took(lab, FAILED, took);
+    check_true(state(lab) == OPEN);
+    wait_for_retest(lab);
+    check_true(admit(lab, probe));
+    lab->at.now = probe->expires_at;
+}
+
+/* Calls were refused at once. A call that is not has reached somebody. */
+static void test_breaker__a_silent_probe_closes_where_calls_failed_at_once(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    struct becalm_permit probe, next;
+    becalm_breaker_defaults(&lab.policy);
+    lab_silent(&lab, BECALM_MS, &probe);
+    check_true(becalm_breaker_peek(lab.b, lab.at.now));
+    check_true(admit(&lab, &next));
+    check_moved(&next, HALF_OPEN, CLOSED);
+    check_true(!next.probe);
+    end(&lab, &probe, FAILED); /* of another generation by now */
+    check_true(state(&lab) == CLOSED);
+    check_sums(&lab, 0, 0, 0);
+    end(&lab, &next, FAILED);
+    check_true(state(&lab) == OPEN);
+}
+
+static void test_breaker__a_silent_probe_fails_where_calls_failed_late(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    struct becalm_permit probe;
+    becalm_breaker_defaults(&lab.policy);
+    lab_silent(&lab, 500 * BECALM_MS - 64, &probe);
+    check_true(!refused(&lab));
+    lab_silent(&lab, 500 * BECALM_MS, &probe); /* half of the lease, and more */
+    check_true(refused(&lab));
+    check_true(state(&lab) == OPEN);
+    wait_for_retest(&lab);
+    check_true(admit(&lab, &probe)); /* the latest failure counts: this probe is refused at once, the next one is not */
+    end(&lab, &probe, FAILED);
+    wait_for_retest(&lab);
+    check_true(admit(&lab, &probe));
+    lab.at.now = probe.expires_at;
+    check_true(!refused(&lab));
+    check_true(state(&lab) == CLOSED);
+}
+
+static void test_breaker__a_silent_probe_fails_where_slow_calls_or_several_probes_decide(void **unused)
+{
+    (void)unused;
+    struct lab lab;
+    struct becalm_permit probe;
+    becalm_breaker_defaults(&lab.policy);
+    lab.policy.slow_share_ppm = 1000000;
+    lab_silent(&lab, BECALM_MS, &probe);
+    check_true(refused(&lab));
+    check_true(state(&lab) == OPEN);
+
+    becalm_breaker_defaults(&lab.policy);
+    lab.policy.probes = 2;
+    lab_silent(&lab, BECALM_MS, &probe);
+    check_true(refused(&lab));
+    check_true(state(&lab) == OPEN);
+
+    becalm_breaker_defaults(&lab.policy);
+    lab_start(&lab);
+    force(&lab, HALF_OPEN); /* by hand: no call has failed */
+    check_true(admit(&lab, &probe));
+    lab.at.now = probe.expires_at;
+    check_true(refused(&lab));
+    check_true(state(&lab) == OPEN);
+}
+
 static void test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes_nothing(void **unused)
 {
     (void)unused;
@@ -878,7 +956,7 @@ static void test_breaker__a_tenth_of_a_call_a_second_never_opens_the_defaults_bu
     becalm_breaker_defaults(&lab.policy);
     lab_start(&lab);
     for (int i = 0; i < 1000; i++) { /* 1 call in 10 s is no rate */
-        calls(&lab, 1, FAILED);
+        call_took(&lab, FAILED, BECALM_S);
         lab.at.now += 10 * BECALM_S;
     }
     check_true(state(&lab) == CLOSED);
@@ -1191,6 +1269,23 @@ static void test_breaker__a_reload_carries_the_growth_of_the_open_time_and_late_
     check_between_u64(becalm_breaker_retest_at(lab.b) - lab.at.now, 16 * 800 * BECALM_MS - 64, 16 * BECALM_S);
 }
 
+static void test_breaker__a_reload_carries_how_long_the_latest_failure_took(void **unused)
+{
+    (void)unused;
+    static _Alignas(64) unsigned char memory[1 << 18];
+    struct lab lab;
+    struct becalm_permit probe;
+    becalm_breaker_defaults(&lab.policy);
+    lab_silent(&lab, BECALM_MS, &probe);
+    struct becalm_breaker *next = becalm_breaker_init(memory, &lab.policy, 1);
+    becalm_breaker_carry(next, lab.b);
+    lab.b = next;
+    check_true(admit(&lab, &probe));
+    lab.at.now = probe.expires_at;
+    check_true(!refused(&lab));
+    check_true(state(&lab) == CLOSED);
+}
+
 static void test_breaker__a_reload_that_switches_it_on_or_off_is_obeyed(void **unused)
 {
     (void)unused;
@@ -1282,6 +1377,9 @@ BECALM_TESTS(cmocka_unit_test(test_breaker__is_sound_in_every_state),
              cmocka_unit_test(test_breaker__of_several_probes_one_that_reports_after_the_lease_is_late),
              cmocka_unit_test(test_breaker__the_lease_of_a_single_probe_is_at_most_the_open_time),
              cmocka_unit_test(test_breaker__a_single_probe_that_succeeds_after_its_lease_closes),
+             cmocka_unit_test(test_breaker__a_silent_probe_closes_where_calls_failed_at_once),
+             cmocka_unit_test(test_breaker__a_silent_probe_fails_where_calls_failed_late),
+             cmocka_unit_test(test_breaker__a_silent_probe_fails_where_slow_calls_or_several_probes_decide),
              cmocka_unit_test(test_breaker__a_late_failure_or_a_late_call_that_was_no_probe_closes_nothing),
              cmocka_unit_test(test_breaker__the_lease_judges_the_probes_handed_out),
              cmocka_unit_test(test_breaker__an_episode_without_evidence_gets_a_new_lease),
@@ -1303,4 +1401,5 @@ BECALM_TESTS(cmocka_unit_test(test_breaker__is_sound_in_every_state),
              cmocka_unit_test(test_breaker__forced_half_open_has_its_probes_and_its_lease),
              cmocka_unit_test(test_breaker__a_reload_carries_state_and_times),
              cmocka_unit_test(test_breaker__a_reload_carries_the_growth_of_the_open_time_and_late_results),
+             cmocka_unit_test(test_breaker__a_reload_carries_how_long_the_latest_failure_took),
              cmocka_unit_test(test_breaker__a_reload_that_switches_it_on_or_off_is_obeyed))

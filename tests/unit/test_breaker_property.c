@@ -16,7 +16,8 @@ struct model {
     enum becalm_breaker_state state;
     uint32_t generation, openings, handed, ended, failed, slow, row;
     uint64_t late;
-    becalm_ns ends_at;
+    bool has_failed;
+    becalm_ns failed_took, ends_at;
     struct model_note note[MODEL_NOTES]; /* since the last clear, the oldest dropped */
     uint32_t notes, calls;
     enum becalm_breaker_state from, to;
@@ -84,12 +85,25 @@ static bool model_trial_bad(const struct model *m, uint32_t all, uint32_t failed
     return m->policy->mode == BECALM_BREAKER_CONSECUTIVE ? failed > 0 : model_bad(m, all, failed, m->slow);
 }
 
+static bool model_slow_rule(const struct model *m)
+{
+    return m->policy->mode == BECALM_BREAKER_RATE && m->policy->slow_share_ppm != BECALM_BREAKER_SLOW_OFF;
+}
+
+/* The only probe is silent for a second, and calls failed within half of it. */
+static bool model_silence_is_news(const struct model *m)
+{
+    becalm_ns lease = becalm_ns_min(m->policy->half_open_for, m->policy->open_for);
+    return m->handed > m->ended && model_probes(m) == 1 && !model_slow_rule(m) && m->has_failed &&
+           m->failed_took < lease / 2;
+}
+
 static void model_begin(struct model *m, becalm_ns now)
 {
     m->entered = false;
     m->from = m->to = m->state;
     if (m->state == HALF_OPEN && now >= m->ends_at) {
-        bool bad = model_trial_bad(m, m->handed, m->failed + (m->handed - m->ended));
+        bool bad = !model_silence_is_news(m) && model_trial_bad(m, m->handed, m->failed + (m->handed - m->ended));
         model_enter(m, m->handed == 0 ? HALF_OPEN : bad ? OPEN : CLOSED);
     }
 }
@@ -154,11 +168,6 @@ static void model_count(struct model *m, becalm_ns now, struct model_permit *per
     }
 }
 
-static bool model_slow_rule(const struct model *m)
-{
-    return m->policy->mode == BECALM_BREAKER_RATE && m->policy->slow_share_ppm != BECALM_BREAKER_SLOW_OFF;
-}
-
 static void model_slow(struct model *m, becalm_ns now, struct model_permit *permit)
 {
     model_begin(m, now);
@@ -190,6 +199,8 @@ static void model_note(struct model *m, becalm_ns now, struct model_permit *perm
         }
     } else {
         struct model_note what = {.call = !permit->slow, .failed = verdict == FAILED};
+        m->has_failed |= what.failed;
+        m->failed_took = what.failed ? took : m->failed_took;
         what.slow = what.call && model_slow_rule(m) && took >= m->policy->slow_after;
         if (what.call || what.failed) {
             model_count(m, now, permit, what);
