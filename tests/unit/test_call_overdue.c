@@ -677,6 +677,42 @@ static void test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_t
     }
 }
 
+/* By which timeout a gate's limit judges an answer of a service that usually takes so long, if the call has this time
+ * to its deadline. */
+static becalm_ns judged_by(enum becalm_timeout_kind kind, enum becalm_limit_kind limit, becalm_ns usual, becalm_ns left)
+{
+    struct lab lab;
+    lab_open(&lab);
+    lab.policy.limit.kind = limit;
+    becalm_limit_init(lab.target.limit, &lab.policy.limit);
+    learn(&lab, usual);
+    lab.policy.timeout_kind = kind;
+    becalm_call_init(&lab.call[0], &lab.policy, &lab.target, &(struct becalm_request){.deadline_at = lab.now + left});
+    step(&lab, &lab.call[0], (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
+    becalm_ns timeout = lab.call[0].slot[0].slot.timeout;
+    free(lab.memory);
+    return timeout;
+}
+
+/* The deadline of 60 s is no sign of a hurry: a service of 14 s is not overloaded because some of its answers take
+ * longer than a quarter of it. So an answer is slow only after half of the time left, and not earlier. */
+static void test_overdue__a_gate_takes_answers_within_half_of_the_time_left_for_soon_enough(void **state)
+{
+    (void)state;
+    const enum becalm_timeout_kind learned = BECALM_TIMEOUT_LEARNED;
+    const becalm_ns all = 60 * BECALM_S;
+    becalm_ns due = judged_by(learned, BECALM_LIMIT_AIMD, 14 * BECALM_S, all); /* of a caller: when it is overdue */
+    check_between_u64(due, 2 * 14 * BECALM_S, 4 * 14 * BECALM_S);
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_SLOTS, 14 * BECALM_S, all), 2 * (due < all ? due : all));
+    check_eq_u64(judged_by(BECALM_TIMEOUT_NONE, BECALM_LIMIT_SLOTS, 14 * BECALM_S, all), 2 * (due < all ? due : all));
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_SLOTS, 25 * BECALM_S, all), 2 * all);
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_AIMD, 25 * BECALM_S, all), all);
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_SLOTS, 14 * BECALM_S, 10 * BECALM_S), 20 * BECALM_S);
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_SLOTS, 20 * BECALM_MS, 3 * BECALM_S), 6 * BECALM_S);
+    check_eq_u64(judged_by(learned, BECALM_LIMIT_SLOTS, 20 * BECALM_MS, 10 * BECALM_MS), 750 * BECALM_MS);
+    check_eq_u64(judged_by(BECALM_TIMEOUT_EXACT, BECALM_LIMIT_SLOTS, 20 * BECALM_MS, 3 * BECALM_S), 3 * BECALM_S);
+}
+
 enum { SIX = 6 };
 
 /* Six attempts are always in flight at a gate, and the answers of the service take this time; until the limit is
@@ -777,6 +813,7 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__an_answer_later_than_what_was_learned_leaves_the_cuts),
              cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),
              cmocka_unit_test(test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline),
+             cmocka_unit_test(test_overdue__a_gate_takes_answers_within_half_of_the_time_left_for_soon_enough),
              cmocka_unit_test(test_overdue__a_gate_takes_usual_answers_for_usual),
              cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
              cmocka_unit_test(test_overdue__a_written_timeout_is_exact))

@@ -180,27 +180,34 @@ static inline bool is_unwritten(const struct becalm_call *call)
     return call->policy->timeout_kind != BECALM_TIMEOUT_EXACT && call->target->due != NULL;
 }
 
+/* Is this the limit of a gate, which judges answers by how long they take, where no timeout is written? */
+static inline bool is_judged_by_due(const struct becalm_call *call)
+{
+    return call->policy->limit.kind == BECALM_LIMIT_SLOTS && is_unwritten(call);
+}
+
 /* A learned timeout is two to four times the usual latency, so a quarter of it, beyond which a gate counts answers as
  * slow, could be a usual latency. A learned timeout at its minimum is longer than that; but it cuts no attempt off, so
  * that a queue does less harm than with a timeout from the policy. */
 static inline becalm_ns timeout_judged(const struct becalm_call *call)
 {
-    const struct becalm_policy *policy = call->policy;
     becalm_ns timeout = becalm__call_timeout(call);
-    if (policy->limit.kind != BECALM_LIMIT_SLOTS || !is_unwritten(call)) {
+    if (!is_judged_by_due(call)) {
         return timeout;
     }
-    return timeout > policy->attempt_timeout ? 2 * timeout : timeout + timeout / 2;
+    return timeout > call->policy->attempt_timeout ? 2 * timeout : timeout + timeout / 2;
 }
 
 /* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
  * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
- * answer look slow. */
+ * answer look slow. Where no timeout is written, the deadline is no sign of a hurry: an answer within half of the time
+ * left, which is a quarter of twice that time, comes soon enough. */
 static inline becalm_ns timeout_of(const struct step *s)
 {
     becalm_ns timeout = timeout_judged(s->call);
     becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
-    return left >= timeout ? timeout : becalm_ns_max(timeout / 10, left);
+    becalm_ns part = is_judged_by_due(s->call) ? 2 : 1;
+    return left >= timeout / part ? timeout : becalm_ns_max(timeout / 10, part * left);
 }
 
 /* The limit said no. That may have been its pacing, which a probe of the breaker is not subject to. */
