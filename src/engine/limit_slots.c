@@ -21,6 +21,7 @@ enum {
     ROWS_APART = 2,     /* a quarter as many in flight, or fewer, tell how long an answer takes without a queue, */
     NATURAL_NOTES = 3,  /* and so many answers are enough */
     FEW_ROW = 3,        /* fewer than 16 were in flight: lower rows may tell nothing; after a cut, the higher ones do */
+    FLAT_ROW = 5,       /* fewer than 64 were: half as many must tell, because a quarter of them are too few answers */
     VAIN_NOTES = 8,     /* so many answers with fewer in flight, and with more, can be compared */
     USUAL_KNOWN = 4,    /* samples: with fewer the usual latency is not known, */
     USUAL_SURE = 16     /* and with fewer than these nothing makes it longer */
@@ -151,7 +152,7 @@ static void row_sum(struct row *all, const struct row *row)
 
 /* Did answers take about as long when far fewer were in flight? The answer that is judged last may be one that was sent
  * when few were in flight, so the row of most slow answers says what "far fewer" is. */
-static bool is_natural(const struct becalm_limit *limit, const struct judgement *j)
+static bool is_as_slow_with_far_fewer(const struct becalm_limit *limit, const struct judgement *j)
 {
     struct row all = {.sum = 0};
     for (uint32_t i = 0; i + ROWS_APART <= j->row; i++) {
@@ -161,22 +162,39 @@ static bool is_natural(const struct becalm_limit *limit, const struct judgement 
     return all.notes >= NATURAL_NOTES && 2 * all.slow >= all.notes && 3 * (all.sum / all.notes) >= 2 * j->mean;
 }
 
-static bool row_is_slow(const struct row *all)
+static bool row_is_slow(const struct row *all, uint32_t notes)
 {
-    return all->notes >= VAIN_NOTES && 4 * all->slow >= 3 * all->notes;
+    return all->notes >= notes && 4 * all->slow >= 3 * all->notes;
 }
 
-/* After a cut fewer are in flight. Did answers take as long as with more? In a queue they would take half as long with
- * half as many. Rows go by the number in flight at the send, so a queue that grew until the cut is no excuse. */
-static bool cut_was_in_vain(const struct becalm_limit *limit, const struct judgement *j)
+/* Do the rows below this one, and the others, each have so many answers, mostly slow, and did the lower ones take as
+ * long as the higher ones? In a queue they would take half as long with half as many. Rows go by the number in flight
+ * at the send, so a queue that grew since is no excuse. */
+static bool rows_are_flat(const struct becalm_limit *limit, uint32_t from, uint32_t notes)
 {
     struct row fewer = {.sum = 0};
     struct row more = {.sum = 0};
     for (uint32_t i = 0; i < BECALM_AMONG; i++) {
         struct row row = row_unpack(atomic_load_explicit(&limit->among[i], memory_order_relaxed));
-        row_sum(i <= j->median ? &fewer : &more, &row);
+        row_sum(i < from ? &fewer : &more, &row);
     }
-    return row_is_slow(&fewer) && row_is_slow(&more) && 6 * (fewer.sum / fewer.notes) >= 5 * (more.sum / more.notes);
+    return row_is_slow(&fewer, notes) && row_is_slow(&more, notes) &&
+           6 * (fewer.sum / fewer.notes) >= 5 * (more.sum / more.notes);
+}
+
+/* A service that a few clients call for the first time has hardly any answers with a quarter as many in flight. Once
+ * the usual latency is known, longer answers are a change, and in a series the cut has to be taken back as well, which
+ * cut_was_in_vain() decides. */
+static bool is_natural(const struct becalm_limit *limit, const struct judgement *j)
+{
+    bool begins = !j->series && j->row <= FLAT_ROW && becalm__usual(limit).samples < USUAL_KNOWN;
+    return is_as_slow_with_far_fewer(limit, j) || (begins && rows_are_flat(limit, j->median, NATURAL_NOTES));
+}
+
+/* After a cut fewer are in flight. Did answers take as long as with more? */
+static bool cut_was_in_vain(const struct becalm_limit *limit, const struct judgement *j)
+{
+    return rows_are_flat(limit, j->median + 1, VAIN_NOTES);
 }
 
 /* Would this note change nothing that matters? The state is that of a healthy service, and this note is one more of the

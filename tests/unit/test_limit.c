@@ -986,6 +986,43 @@ static void test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight(v
     check_eq_u64(scene_limit(&scene), 20);
 }
 
+/* At the start of a service with few clients hardly any answer was sent with a quarter as many in flight. */
+static void test_limit__slow_by_nature_is_what_took_as_long_with_half_of_few_in_flight(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t low; /* in flight, and so many answers, */
+        uint32_t low_notes;
+        uint32_t high; /* and then */
+        becalm_ns took;
+        uint32_t limit;
+    } all[] = {
+        {7, 3, 15, 4800 * BECALM_US, 10000},                                 /* 5/6 of 4.8 ms are 4 ms */
+        {7, 3, 15, 4820 * BECALM_US, 7},     {7, 2, 15, 4 * BECALM_MS, 7},   /* two are not enough */
+        {16, 3, 32, 4 * BECALM_MS, 10000},   {32, 3, 64, 4 * BECALM_MS, 32}, /* 64 are not few */
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct scene scene;
+        scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS);
+        scene_round(&scene, all[i].low, all[i].low_notes, 4 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+        for (uint32_t left = 20 - all[i].low_notes; left > 0;) {
+            uint32_t some = left < all[i].high ? left : all[i].high;
+            scene_round(&scene, all[i].high, some, all[i].took, BECALM_EVIDENCE_SUCCESS);
+            left -= some;
+        }
+        check_eq_u64(scene_limit(&scene), all[i].limit);
+        check_true((scene.limit.reference > 0) == (all[i].limit == 10000));
+    }
+
+    struct scene scene; /* after a cut that would keep what was cut, and two cuts may be taken back */
+    scene_init(&scene, BECALM_LIMIT_SLOTS, 10 * BECALM_MS);
+    scene_round(&scene, 40, 20, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene_limit(&scene), 20);
+    scene_round(&scene, 8, 3, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    scene_round(&scene, 20, 17, 5 * BECALM_MS, BECALM_EVIDENCE_SUCCESS);
+    check_eq_u64(scene_limit(&scene), 10);
+}
+
 /* The answer that is judged last was sent when two were in flight. That says nothing of the others. */
 static void test_limit__most_slow_answers_say_what_few_in_flight_is(void **state)
 {
@@ -1629,6 +1666,7 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__a_healthy_service_is_not_written_at_all),
              cmocka_unit_test(test_limit__forty_one_slow_answers_move_a_limit_that_rests),
              cmocka_unit_test(test_limit__slow_by_nature_is_what_took_as_long_with_few_in_flight),
+             cmocka_unit_test(test_limit__slow_by_nature_is_what_took_as_long_with_half_of_few_in_flight),
              cmocka_unit_test(test_limit__quick_answers_with_few_in_flight_say_that_others_queue),
              cmocka_unit_test(test_limit__most_slow_answers_say_what_few_in_flight_is),
              cmocka_unit_test(test_limit__slow_by_nature_needs_half_of_the_answers_with_few_in_flight),
