@@ -73,8 +73,12 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
     BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
     BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */
-    /* slots: a row for each power of two of the number in flight when an attempt was sent: {sum of latencies, us:48,
-     * slow:8, notes:8}. */
+    /* aimd: since when attempts are noted in `among`, because the service rejected one; 0: they are not */
+    BECALM_ATOMIC(uint64_t) bursts_since;
+    BECALM_ATOMIC(uint64_t) bursts_took; /* aimd: sum of the latencies of the noted successes, us */
+    BECALM_ATOMIC(uint64_t) narrowed;    /* aimd: successes since rejections cut the limit; 0: they have not */
+    /* A row for each power of two of the number in flight when an attempt was sent. slots: {sum of latencies, us:48,
+     * slow:8, notes:8}; aimd: {succeeded:32, rejected:32}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];
 };
 
@@ -83,6 +87,7 @@ struct becalm_slot {
     bool held;
     bool noted;
     bool answers;  /* the answer has begun: the place is one of an answer in progress */
+    bool waited;   /* its call waited in line for more than an eighth of its timeout */
     uint8_t among; /* log2 of how many were in flight when it was sent, with itself and those given up */
     uint16_t epoch;
     uint16_t beside; /* aimd: attempts that were in flight when it was admitted, without it; 65535: or more */

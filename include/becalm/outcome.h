@@ -30,6 +30,7 @@ enum becalm_evidence { /* for the limit */
                        BECALM_EVIDENCE_ANSWER, /* answered, but not with success: only its latency counts */
                        BECALM_EVIDENCE_SUCCESS,
                        BECALM_EVIDENCE_TIMEOUT,
+                       BECALM_EVIDENCE_REJECTED, /* an answer, too: the service could not take the attempt */
                        /* These two are not in the table below. */
                        BECALM_EVIDENCE_GIVEN_UP, /* the caller waits no longer; the loser of a hedge is also cancelled,
                                                     but is no evidence */
@@ -64,7 +65,7 @@ enum becalm_acceptance { /* for the throttle */
       "broke off, or a proxy said so (reset, cut answer, 502)") \
     X(BECALM_OUTCOME_LATE,        "late",        yes, IF_TIME,    no,  FAILED,  ANSWER,  FAILED,   NO,    \
       "a proxy waited in vain (504)") \
-    X(BECALM_OUTCOME_REJECTED,    "rejected",    yes, IDEMPOTENT, no,  FAILED,  ANSWER,  REJECTED, NO,    \
+    X(BECALM_OUTCOME_REJECTED,    "rejected",    yes, IDEMPOTENT, no,  FAILED,  REJECTED, REJECTED, NO,   \
       "turned away as overloaded (503, RESOURCE_EXHAUSTED)") \
     X(BECALM_OUTCOME_RATE_LIMITED, "rate_limited", yes, IDEMPOTENT, no,  NEUTRAL, ANSWER,  NONE,     NO,    \
       "turned away by a rate limit (429; 408, 425 when listed)") \

@@ -115,6 +115,7 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->alone_at, &from->alone_at);
         word_copy(&to->usual, &from->usual);
         word_copy(&to->undo_one, &from->undo_one);
+        word_copy(&to->narrowed, &from->narrowed);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);
@@ -244,6 +245,7 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
     slot->held = true;
     slot->noted = false;
     slot->answers = false;
+    slot->waited = false;
     slot->beside = in_flight <= UINT16_MAX ? (uint16_t)(in_flight - 1) : UINT16_MAX;
     slot->timeout = timeout;
     slot_send(slot, limit, in_flight, at->now);

@@ -7,8 +7,6 @@
  * `well` is {units:63, answered:1}: the units in use before a series of cuts, and whether an attempt that was sent
  * since the last cut has succeeded. A cut after such a success begins a new series. The thread that has the right to
  * cut writes the units; all other threads only set the bit. */
-#define ANSWERED  UINT64_C(1)
-#define WELL_BITS 1u
 /* Of the hung attempts in a service that went away, this share may finally probe whether it is back. */
 #define AWAY_PART 16
 
@@ -17,18 +15,11 @@
 
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
-/* Was the limit cut, and is it still below `well`? Then the service's behaviour is not the usual one. */
-static bool is_below_well(const struct becalm_limit *limit)
-{
-    uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
-    return well != BECALM__NEVER_CUT && atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> WELL_BITS;
-}
-
 /* An attempt has ended. True: it was a sample. */
 static bool usual_note(struct becalm_limit *limit, becalm_ns now, const struct becalm_slot *slot, bool late)
 {
     const struct becalm__ended ended = {becalm_ns_since(now, slot->sent_at), slot->timeout, late};
-    return !is_below_well(limit) && becalm__usual_note(limit, now, &ended);
+    return !becalm__is_below_well(limit) && becalm__usual_note(limit, now, &ended);
 }
 
 /* How many attempts were in flight at quick answers lately, about the most of them. The thread that took the sample
@@ -104,8 +95,8 @@ BECALM__COLD static void units_restore(struct becalm_limit *limit)
 {
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    while (well != BECALM__NEVER_CUT && units < well >> WELL_BITS &&
-           !atomic_compare_exchange_weak_explicit(&limit->units, &units, well >> WELL_BITS, memory_order_relaxed,
+    while (well != BECALM__NEVER_CUT && units < well >> BECALM__WELL_BITS &&
+           !atomic_compare_exchange_weak_explicit(&limit->units, &units, well >> BECALM__WELL_BITS, memory_order_relaxed,
                                                   memory_order_relaxed)) {
     }
 }
@@ -141,9 +132,9 @@ static void success_stamp(struct becalm_limit *limit, becalm_ns now, const struc
 
 static void series_answer(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
-    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0 &&
+    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & BECALM__WELL_ANSWERED) == 0 &&
         slot->sent_at > atomic_load_explicit(&limit->last_cut_at, memory_order_relaxed)) {
-        atomic_fetch_or_explicit(&limit->well, ANSWERED, memory_order_relaxed);
+        atomic_fetch_or_explicit(&limit->well, BECALM__WELL_ANSWERED, memory_order_relaxed);
         atomic_store_explicit(&limit->away_units, 0, memory_order_relaxed);
     }
 }
@@ -153,14 +144,14 @@ static void series_answer(struct becalm_limit *limit, const struct becalm_slot *
  * before, few are in flight by now, and the answers before that say how many went well. */
 static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
-    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & ANSWERED) == 0) {
+    if ((atomic_load_explicit(&limit->well, memory_order_relaxed) & BECALM__WELL_ANSWERED) == 0) {
         return false;
     }
     uint64_t used = becalm__in_flight_with(limit);
     used = used > slot->beside ? used : slot->beside + UINT64_C(1);
     used = UNITS_PER_SLOT * (used > used_lately(limit) ? used : used_lately(limit));
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    atomic_store_explicit(&limit->well, (units < used ? units : used) << WELL_BITS, memory_order_relaxed);
+    atomic_store_explicit(&limit->well, (units < used ? units : used) << BECALM__WELL_BITS, memory_order_relaxed);
     return true;
 }
 
@@ -169,10 +160,24 @@ static bool series_cut(struct becalm_limit *limit, const struct becalm_slot *slo
 static uint64_t growth(uint64_t units, uint64_t well, bool quick)
 {
     uint64_t per = UNITS_PER_SLOT;
-    if (well == BECALM__NEVER_CUT || (quick && units < well >> WELL_BITS)) {
+    if (well == BECALM__NEVER_CUT || (quick && units < well >> BECALM__WELL_BITS)) {
         return per;
     }
     return units < per * per ? per * per / (units > 0 ? units : 1) : 1;
+}
+
+/* Rejections have cut the limit, and it is not below that value. It widens slowly, because each time that it is too
+ * wide again costs a page; but at once if calls wait in line for long. */
+static bool holds_back(struct becalm_limit *limit, const struct becalm_slot *slot)
+{
+    return atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0 && !becalm__is_below_well(limit) &&
+           !slot->waited && !becalm__bursts_widen(limit);
+}
+
+static bool is_too_narrow(const struct becalm_limit *limit, const struct becalm_slot *slot, bool quick)
+{
+    return quick && slot->waited && atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0 &&
+           !becalm__is_below_well(limit);
 }
 
 static void units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
@@ -182,11 +187,15 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t more;
+    if (holds_back(limit, slot)) {
+        return;
+    }
+    bool by_one = is_too_narrow(limit, slot, quick);
     do {
         if (!becalm__aimd_can_grow(limit, slot, policy->max, units)) {
             return;
         }
-        more = units + growth(units, well, quick);
+        more = units + (by_one ? UNITS_PER_SLOT : growth(units, well, quick));
         more = more < most ? more : most;
     } while (!atomic_compare_exchange_weak_explicit(&limit->units, &units, more, memory_order_relaxed,
                                                     memory_order_relaxed));
@@ -204,6 +213,9 @@ static void success_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_end(limit);
     series_answer(limit, slot);
     units_grow(limit, policy, slot, quick);
+    if (becalm__bursts_are_noted(limit)) {
+        becalm__bursts_note(limit, policy, now, slot, false);
+    }
 }
 
 /* Did answers end abruptly? An overloaded service gets slower and slower first: in a queue, of all attempts that
@@ -289,6 +301,7 @@ BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct bec
     becalm__pace_end(limit);
     series_answer(limit, slot);
     atomic_store_explicit(&limit->well, BECALM__NEVER_CUT, memory_order_relaxed);
+    atomic_store_explicit(&limit->narrowed, 0, memory_order_relaxed);
     while (units < start && !atomic_compare_exchange_weak_explicit(&limit->units, &units, start, memory_order_relaxed,
                                                                    memory_order_relaxed)) {
     }
@@ -309,6 +322,9 @@ BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct bec
     case BECALM_EVIDENCE_TIMEOUT:
     case BECALM_EVIDENCE_OVERDUE:
         timeout_note(limit, policy, at->now, slot, evidence);
+        return;
+    case BECALM_EVIDENCE_REJECTED:
+        becalm__bursts_note(limit, policy, at->now, slot, true);
         return;
     case BECALM_EVIDENCE_ANSWER:
     case BECALM_EVIDENCE_GIVEN_UP:

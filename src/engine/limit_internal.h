@@ -19,7 +19,13 @@
 #define BECALM__RUN_ENOUGH     5                 /* timeouts in a row that are enough for a cut, */
 #define BECALM__CUT_EVERY      (500 * BECALM_MS) /* if the latest cut is longer ago than this */
 #define BECALM__EPOCH_MASK     UINT64_C(0xffff)  /* of the evidence word: the epoch */
-#define BECALM__NEVER_CUT      UINT64_MAX        /* of the word `well` of aimd */
+#define BECALM__NEVER_CUT      UINT64_MAX        /* of the word `well` of aimd: {units:63, answered:1} */
+#define BECALM__WELL_BITS      1u
+#define BECALM__WELL_ANSWERED  UINT64_C(1)
+#define BECALM__NOTES_BURSTS   (UINT64_C(1) << 32) /* of the evidence word, aimd: `among` is written */
+
+/* Of the evidence word of aimd: timeouts in a row, or bursts to be noted. */
+#define BECALM__AIMD_ALERT ((uint64_t)BECALM__RUN_MAX << 16 | BECALM__NOTES_BURSTS)
 
 /* Of the evidence word: timeouts since the last success. */
 static inline uint32_t becalm__evidence_run(uint64_t word)
@@ -102,7 +108,7 @@ static inline bool becalm__limit_rests(const struct becalm_limit *limit, enum be
            atomic_load_explicit(&limit->pace, memory_order_relaxed) == BECALM__PACE_FULL &&
            !(kind == BECALM_LIMIT_AIMD ? becalm__aimd_can_grow(limit, slot, max, units)
                                        : becalm__units_can_grow(limit, kind, max, units)) &&
-           becalm__evidence_run(atomic_load_explicit(&limit->evidence, memory_order_relaxed)) == 0;
+           (atomic_load_explicit(&limit->evidence, memory_order_relaxed) & BECALM__AIMD_ALERT) == 0;
 }
 
 static inline uint64_t becalm__evidence_with_run(uint64_t word, uint32_t run)
@@ -119,6 +125,7 @@ static inline uint32_t becalm__run_after(uint32_t run, enum becalm_evidence kind
     case BECALM_EVIDENCE_OVERDUE:
         return run < BECALM__RUN_MAX ? run + 1 : BECALM__RUN_MAX;
     case BECALM_EVIDENCE_ANSWER:
+    case BECALM_EVIDENCE_REJECTED:
     case BECALM_EVIDENCE_GIVEN_UP:
     case BECALM_EVIDENCE_NONE:
         return run;
@@ -176,6 +183,28 @@ bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 /* An attempt that was noted as a timeout has succeeded after all: the timeout was too short for it. */
 void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                        const struct becalm_slot *);
+
+/* aimd: was the limit cut by timeouts, and is it still below `well`? Then the service's behaviour is not the usual one.
+ */
+static inline bool becalm__is_below_well(const struct becalm_limit *limit)
+{
+    uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
+    return well != BECALM__NEVER_CUT &&
+           atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> BECALM__WELL_BITS;
+}
+
+/* aimd: an attempt has succeeded, or was rejected. Cuts the limit if the service rejects the last attempts of this
+ * caller's bursts. */
+static inline bool becalm__bursts_are_noted(const struct becalm_limit *limit)
+{
+    return (atomic_load_explicit(&limit->evidence, memory_order_relaxed) & BECALM__NOTES_BURSTS) != 0;
+}
+
+void becalm__bursts_note(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
+                         const struct becalm_slot *, bool rejected);
+
+/* aimd: rejections cut the limit, so that it widens slowly. Is this success one that widens it? */
+bool becalm__bursts_widen(struct becalm_limit *);
 
 #define BECALM__USUAL_SAMPLES 64 /* a sample's weight is one in so many, or in as many as there are yet */
 

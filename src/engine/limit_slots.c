@@ -511,7 +511,7 @@ static inline struct sample sample_make(const struct becalm_limit *limit, becalm
 {
     becalm_ns took = becalm_ns_since(now, slot->sent_at);
     struct sample s = {
-        .kind = evidence,
+        .kind = evidence == BECALM_EVIDENCE_REJECTED ? BECALM_EVIDENCE_ANSWER : evidence,
         .now = now,
         .sent_at = slot->sent_at,
         .timeout = slot->timeout,

@@ -561,6 +561,33 @@ static void test_story__retries_are_shed_before_first_attempts(void **state)
     world_close(&w);
 }
 
+/* Of two calls at a limit of one slot, the second one waits for `first_takes`. Returns the limit in the end. */
+static uint32_t limit_after_a_wait(becalm_ns first_takes)
+{
+    struct world w;
+    world_begin(&w);
+    becalm_limit_defaults(&w.policy.limit, BECALM_LIMIT_AIMD);
+    w.policy.attempt_timeout = 800 * MS;
+    world_open(&w, 0);
+    w.target.limit->units = 20;
+    w.target.limit->well = 20 << 1 | 1;
+    w.target.limit->narrowed = 2; /* rejections have cut the limit; the next 30 successes do not widen it */
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(first_takes)}});
+    world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(MS)}});
+    world_run(&w, BECALM_S);
+    uint32_t limit = becalm_limit_now(w.target.limit, &w.policy.limit);
+    world_forget(&w);
+    world_close(&w);
+    return limit;
+}
+
+static void test_story__a_call_that_waited_in_line_widens_a_limit_that_rejections_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_after_a_wait(99 * MS), 1);
+    assert_int_equal(limit_after_a_wait(101 * MS), 2); /* more than an eighth of the timeout */
+}
+
 static void test_story__who_waits_too_long_in_the_gate_is_shed(void **state)
 {
     (void)state;
@@ -1227,6 +1254,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_probe_that_is_turned_away_below_gives_its_place_back),
              cmocka_unit_test(test_story__calls_that_are_turned_away_below_do_not_open_the_breaker),
              cmocka_unit_test(test_story__a_lost_probe_does_not_wedge_and_its_late_success_closes),
+             cmocka_unit_test(test_story__a_probe_that_is_silent_where_calls_failed_at_once_closes),
              cmocka_unit_test(test_story__the_deadline_leaves_no_time_to_wait),
              cmocka_unit_test(test_story__a_backoff_that_does_not_fit_is_drawn_from_what_does),
              cmocka_unit_test(test_story__what_a_server_asked_for_is_not_shortened),
@@ -1242,6 +1270,7 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__nothing_is_begun_for_a_caller_that_has_left),
              cmocka_unit_test(test_story__no_hedge_is_sent_for_a_caller_that_has_left),
              cmocka_unit_test(test_story__retries_are_shed_before_first_attempts),
+             cmocka_unit_test(test_story__a_call_that_waited_in_line_widens_a_limit_that_rejections_cut),
              cmocka_unit_test(test_story__who_waits_too_long_in_the_gate_is_shed),
              cmocka_unit_test(test_story__an_attempt_that_hangs_is_cut_at_its_timeout_and_goes_elsewhere),
              cmocka_unit_test(test_story__a_host_that_only_queues_stays_in),
@@ -1254,7 +1283,6 @@ BECALM_TESTS(cmocka_unit_test(test_story__success_after_one_retry), cmocka_unit_
              cmocka_unit_test(test_story__a_host_that_fails_is_ejected_though_its_answers_end_well),
              cmocka_unit_test(test_story__a_hedged_call_that_is_asked_to_wait_sends_nothing_at_once),
              cmocka_unit_test(test_story__an_attempt_that_the_host_gave_up_ends_the_call_as_cancelled),
-             cmocka_unit_test(test_story__a_probe_that_is_silent_where_calls_failed_at_once_closes),
              cmocka_unit_test(test_story__a_shadow_policy_marks_nothing_and_refuses_nothing),
              cmocka_unit_test(test_story__the_client_side_rate_holds_calls_back_after_a_429),
              cmocka_unit_test(test_story__a_failure_that_the_policy_names_as_safe_is_retried_for_any_method),

@@ -476,6 +476,7 @@ void becalm__call_served(struct step *s)
     live->slot = call->ticket.slot;
     call->ticket.slot.held = false; /* the slot belongs to the attempt from here on */
     if (live->slot.held) {
+        live->slot.waited = call->record.gated > live->slot.timeout / 8;
         becalm_limit_sent(call->target->limit, &live->slot, s->now);
     }
     first_send(s);
