@@ -16,7 +16,8 @@
  *   aimd    for a single caller. Five timeouts in a row, with no success for a quarter of the timeout, cut the limit by
  *           half, at most every 500 ms. A timeout does not count if an attempt that was sent later has succeeded. Quick
  *           answers raise the limit by one slot each, up to its value before the cuts. At one slot it paces: it admits
- *           attempts with a probability.
+ *           attempts with a probability. The limit is also cut if the service rejects the last attempts of several
+ *           bursts, and then it holds for a while.
  *   fixed   `max`, always.
  *   none    counts only.
  *
@@ -73,10 +74,18 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
     BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
     BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */
-    /* aimd: since when attempts are noted in `among`, because the service rejected one; 0: they are not */
+    /* These are words of aimd. Attempts that were sent later than this are noted in `among`, because the service
+     * rejected one. */
     BECALM_ATOMIC(uint64_t) bursts_since;
-    BECALM_ATOMIC(uint64_t) bursts_took; /* aimd: sum of the latencies of the noted successes, us */
-    BECALM_ATOMIC(uint64_t) narrowed;    /* aimd: successes since rejections cut the limit; 0: they have not */
+    BECALM_ATOMIC(uint64_t) bursts_from;  /* since when, for the average of the noted successes in flight */
+    BECALM_ATOMIC(uint64_t) bursts_took;  /* sum of their latencies, us */
+    BECALM_ATOMIC(uint64_t) bursts_notes; /* notes of all rows: {succeeded:32, rejected:32} */
+    BECALM_ATOMIC(uint64_t) rejected_at;  /* the latest rejection */
+    BECALM_ATOMIC(uint64_t) bursts;       /* noted bursts that were rejected in part, and whether one goes on */
+    BECALM_ATOMIC(uint64_t) burst_at;     /* when the last of them was counted */
+    BECALM_ATOMIC(uint64_t) burst;        /* about the most in flight at once, also before rejections cut the limit */
+    BECALM_ATOMIC(uint64_t) narrowed;     /* how long such a cut still acts, and cuts before it; 0: not at all */
+    BECALM_ATOMIC(uint64_t) narrowed_to;  /* the units that the last of these cuts left */
     /* A row for each power of two of the number in flight when an attempt was sent. slots: {sum of latencies, us:48,
      * slow:8, notes:8}; aimd: {succeeded:32, rejected:32}. */
     BECALM_ATOMIC(uint64_t) among[BECALM_AMONG];

@@ -86,6 +86,16 @@ static void word_copy(_Atomic(uint64_t) *to, const _Atomic(uint64_t) *from)
     atomic_store_explicit(to, atomic_load_explicit(from, memory_order_relaxed), memory_order_relaxed);
 }
 
+/* A limit below its `well` learns less. With a lower maximum it would stay below for ever. */
+static void well_carry(struct becalm_limit *to, const struct becalm_limit *from, uint64_t most)
+{
+    uint64_t well = atomic_load_explicit(&from->well, memory_order_relaxed);
+    if (well != BECALM__NEVER_CUT && well >> BECALM__WELL_BITS > most) {
+        well = most << BECALM__WELL_BITS | (well & BECALM__WELL_ANSWERED);
+    }
+    atomic_store_explicit(&to->well, well, memory_order_relaxed);
+}
+
 void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_policy *to_policy,
                         const struct becalm_limit *from, const struct becalm_limit_policy *from_policy)
 {
@@ -110,12 +120,14 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
         word_copy(&to->quick_at, &from->quick_at);
         word_copy(&to->pace, &from->pace);
         word_copy(&to->ok_sent_at, &from->ok_sent_at);
-        word_copy(&to->well, &from->well);
+        well_carry(to, from, to_policy->max * per);
         word_copy(&to->seen_at, &from->seen_at);
         word_copy(&to->alone_at, &from->alone_at);
         word_copy(&to->usual, &from->usual);
         word_copy(&to->undo_one, &from->undo_one);
         word_copy(&to->narrowed, &from->narrowed);
+        word_copy(&to->narrowed_to, &from->narrowed_to);
+        word_copy(&to->burst, &from->burst);
     }
     word_copy(&to->last_ok_at, &from->last_ok_at);
     word_copy(&to->last_cut_at, &from->last_cut_at);

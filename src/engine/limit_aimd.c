@@ -96,8 +96,8 @@ BECALM__COLD static void units_restore(struct becalm_limit *limit)
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     while (well != BECALM__NEVER_CUT && units < well >> BECALM__WELL_BITS &&
-           !atomic_compare_exchange_weak_explicit(&limit->units, &units, well >> BECALM__WELL_BITS, memory_order_relaxed,
-                                                  memory_order_relaxed)) {
+           !atomic_compare_exchange_weak_explicit(&limit->units, &units, well >> BECALM__WELL_BITS,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 
@@ -166,18 +166,18 @@ static uint64_t growth(uint64_t units, uint64_t well, bool quick)
     return units < per * per ? per * per / (units > 0 ? units : 1) : 1;
 }
 
-/* Rejections have cut the limit, and it is not below that value. It widens slowly, because each time that it is too
- * wide again costs a page; but at once if calls wait in line for long. */
-static bool holds_back(struct becalm_limit *limit, const struct becalm_slot *slot)
+/* Rejections have cut the limit, and it is not below that value. Each time that it is too wide again costs a page, so
+ * it holds for a while; but it widens at once if calls wait in line for long. */
+static bool holds_back(struct becalm_limit *limit, const struct becalm_slot *slot, uint64_t units)
 {
     return atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0 && !becalm__is_below_well(limit) &&
-           !slot->waited && !becalm__bursts_widen(limit);
+           units >= atomic_load_explicit(&limit->narrowed_to, memory_order_relaxed) && becalm__bursts_hold(limit) &&
+           !slot->waited;
 }
 
 static bool is_too_narrow(const struct becalm_limit *limit, const struct becalm_slot *slot, bool quick)
 {
-    return quick && slot->waited && atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0 &&
-           !becalm__is_below_well(limit);
+    return quick && slot->waited && atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0;
 }
 
 static void units_grow(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
@@ -187,7 +187,7 @@ static void units_grow(struct becalm_limit *limit, const struct becalm_limit_pol
     uint64_t well = atomic_load_explicit(&limit->well, memory_order_relaxed);
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
     uint64_t more;
-    if (holds_back(limit, slot)) {
+    if (holds_back(limit, slot, units)) {
         return;
     }
     bool by_one = is_too_narrow(limit, slot, quick);

@@ -193,18 +193,20 @@ static inline bool becalm__is_below_well(const struct becalm_limit *limit)
            atomic_load_explicit(&limit->units, memory_order_relaxed) < well >> BECALM__WELL_BITS;
 }
 
-/* aimd: an attempt has succeeded, or was rejected. Cuts the limit if the service rejects the last attempts of this
- * caller's bursts. */
+/* aimd: are attempts noted, because the service rejected one? */
 static inline bool becalm__bursts_are_noted(const struct becalm_limit *limit)
 {
     return (atomic_load_explicit(&limit->evidence, memory_order_relaxed) & BECALM__NOTES_BURSTS) != 0;
 }
 
+/* aimd: an attempt has succeeded, or was rejected. Cuts the limit if the service rejects the last attempts of this
+ * caller's bursts. */
 void becalm__bursts_note(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                          const struct becalm_slot *, bool rejected);
 
-/* aimd: rejections cut the limit, so that it widens slowly. Is this success one that widens it? */
-bool becalm__bursts_widen(struct becalm_limit *);
+/* aimd: an attempt has succeeded, and the limit is not below `well`. True: rejections cut the limit, and it should not
+ * widen yet. */
+bool becalm__bursts_hold(struct becalm_limit *);
 
 #define BECALM__USUAL_SAMPLES 64 /* a sample's weight is one in so many, or in as many as there are yet */
 

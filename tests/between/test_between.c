@@ -464,6 +464,139 @@ static void test_between__of_two_calls_one_gets_the_retry(void **unused)
     }
 }
 
+/* ---- a caller's limit, and a service that rejects the last of each burst ---- */
+
+#define PAGE   71
+#define PLACES 58
+
+struct bursts {
+    struct becalm_limit limit;
+    struct becalm_limit_policy policy;
+    struct becalm_moment at;
+    struct becalm_slot slot[PAGE];
+};
+
+static void burst_note(struct bursts *b, uint32_t number, enum becalm_evidence evidence)
+{
+    becalm_limit_note(&b->limit, &b->policy, &b->at, &b->slot[number], evidence);
+    becalm_limit_give(&b->limit, &b->slot[number]);
+}
+
+/* All of a page are sent, and the last of them rejected. */
+static void burst_begin(struct bursts *b)
+{
+    b->at.now += BECALM_S;
+    for (uint32_t i = 0; i < PAGE; i++) {
+        b->slot[i].held = false;
+        check_true(becalm_limit_admit(&b->limit, &b->policy, &b->at, BECALM_S, &b->slot[i]));
+    }
+    for (uint32_t i = PLACES; i < PAGE; i++) {
+        burst_note(b, i, BECALM_EVIDENCE_REJECTED);
+    }
+    b->at.now += BECALM_MS;
+}
+
+static void burst_end(struct bursts *b)
+{
+    for (uint32_t i = 0; i < PLACES; i++) {
+        burst_note(b, i, BECALM_EVIDENCE_SUCCESS);
+    }
+}
+
+/* One burst was rejected in part and began the notes; the next one goes on. */
+static void burst_ready(void *scene)
+{
+    struct bursts *b = scene;
+    memset(b, 0, sizeof *b);
+    becalm_limit_defaults(&b->policy, BECALM_LIMIT_AIMD);
+    becalm_limit_init(&b->limit, &b->policy);
+    b->at.now = NOW;
+    burst_begin(b);
+    burst_end(b);
+    burst_begin(b);
+}
+
+/* The next success is the one that shows that the limit is too wide. */
+static void cut_ready(void *scene)
+{
+    struct bursts *b = scene;
+    burst_ready(scene);
+    burst_end(b);
+    burst_begin(b);
+    burst_note(b, 0, BECALM_EVIDENCE_SUCCESS);
+    burst_note(b, 1, BECALM_EVIDENCE_SUCCESS);
+    check_true(becalm_limit_now(&b->limit, &b->policy) >= PAGE);
+}
+
+static void one_succeeds(void *scene)
+{
+    burst_note(scene, 2, BECALM_EVIDENCE_SUCCESS);
+}
+
+static void one_is_rejected(void *scene)
+{
+    burst_note(scene, 3, BECALM_EVIDENCE_REJECTED);
+}
+
+static void one_is_rejected_and_another_succeeds(void *scene)
+{
+    one_is_rejected(scene);
+    burst_note(scene, 4, BECALM_EVIDENCE_SUCCESS);
+}
+
+static void another_succeeds(void *scene)
+{
+    burst_note(scene, 3, BECALM_EVIDENCE_SUCCESS);
+}
+
+static void timeouts_cut(void *scene)
+{
+    struct bursts *b = scene;
+    b->limit.units = 20;
+}
+
+static void it_is_one_burst(void *scene)
+{
+    const struct bursts *b = scene;
+    check_eq_u64(b->limit.bursts / 2, 1);
+}
+
+static void limit_is_not_wider_again(void *scene)
+{
+    const struct bursts *b = scene;
+    check_between_u64(becalm_limit_now(&b->limit, &b->policy), 1, 2); /* the success may widen the limit by one */
+}
+
+static void limit_is_cut_once(void *scene)
+{
+    const struct bursts *b = scene;
+    check_between_u64(becalm_limit_now(&b->limit, &b->policy), 31, 32);
+    check_eq_u64(b->limit.narrowed & 0xff, 0); /* no cut before this one */
+}
+
+static void test_between__a_burst_counts_once(void **unused)
+{
+    (void)unused;
+    static struct bursts b;
+    play_everywhere(
+        &(struct play){&b, burst_ready, one_succeeds, one_is_rejected_and_another_succeeds, it_is_one_burst});
+    play_everywhere(&(struct play){&b, burst_ready, one_is_rejected, one_succeeds, it_is_one_burst});
+}
+
+static void test_between__rejections_cut_while_timeouts_do(void **unused)
+{
+    (void)unused;
+    static struct bursts b;
+    play_everywhere(&(struct play){&b, cut_ready, one_succeeds, timeouts_cut, limit_is_not_wider_again});
+}
+
+static void test_between__two_successes_show_that_the_limit_is_too_wide(void **unused)
+{
+    (void)unused;
+    static struct bursts b;
+    play_everywhere(&(struct play){&b, cut_ready, one_succeeds, another_succeeds, limit_is_cut_once});
+}
+
 BECALM_TESTS(cmocka_unit_test(test_between__a_call_waits_while_the_slot_comes_free),
              cmocka_unit_test(test_between__of_two_calls_one_gets_the_slot),
              cmocka_unit_test(test_between__of_two_calls_one_gets_the_place_in_line),
@@ -471,4 +604,7 @@ BECALM_TESTS(cmocka_unit_test(test_between__a_call_waits_while_the_slot_comes_fr
              cmocka_unit_test(test_between__two_calls_find_the_open_time_over),
              cmocka_unit_test(test_between__two_calls_probe),
              cmocka_unit_test(test_between__a_call_probes_while_another_ends_the_trial),
-             cmocka_unit_test(test_between__of_two_calls_one_gets_the_retry))
+             cmocka_unit_test(test_between__of_two_calls_one_gets_the_retry),
+             cmocka_unit_test(test_between__a_burst_counts_once),
+             cmocka_unit_test(test_between__rejections_cut_while_timeouts_do),
+             cmocka_unit_test(test_between__two_successes_show_that_the_limit_is_too_wide))

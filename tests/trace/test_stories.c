@@ -571,7 +571,8 @@ static uint32_t limit_after_a_wait(becalm_ns first_takes)
     world_open(&w, 0);
     w.target.limit->units = 20;
     w.target.limit->well = 20 << 1 | 1;
-    w.target.limit->narrowed = 2; /* rejections have cut the limit; the next 30 successes do not widen it */
+    w.target.limit->narrowed = 2048 << 8; /* rejections have cut the limit; the next 1024 successes do not widen it */
+    w.target.limit->narrowed_to = 20;
     world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(first_takes)}});
     world_call(&w, &(struct plan){.request = get, .can_wait = true, .reply = {reply_ok(MS)}});
     world_run(&w, BECALM_S);
