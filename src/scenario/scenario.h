@@ -15,8 +15,9 @@
 
 /* Which host of the engine a caller is. */
 enum scenario_role {
-    ROLE_LIBRARY, /* libbecalm-curl, run, exec: limit and queue are those of a single caller */
-    ROLE_SIDECAR, /* `becalm proxy` with role: sidecar: the same */
+    ROLE_LIBRARY, /* libbecalm-curl, run, exec: limit and queue are those of a single caller; no second attempt is sent
+                     beside an overdue one, unless the policy hedges */
+    ROLE_SIDECAR, /* `becalm proxy` with role: sidecar: limit and queue are the same */
     ROLE_GATEWAY  /* `becalm proxy` with role: gateway: the limit is slots, the queue is a gate */
 };
 

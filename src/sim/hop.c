@@ -483,6 +483,7 @@ void call_begin(struct world *w, const struct call_origin *origin)
         .attempt_from_above = parent != NULL,
         .queue = queue_of(w, state->limited, &hop->rules[kind].policy),
         .parking = state->target.restart == NULL ? NULL : &state->line,
+        .alone = !hop->is_proxy && !hop->rules[kind].policy.hedge.enabled, /* as libbecalm-curl, run, exec */
         .flow = hop->is_gate ? flow_of(w, parent) : 0,
         .owner = (void *)(uintptr_t)id,
     };

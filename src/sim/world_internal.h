@@ -173,7 +173,7 @@ struct hop {
     struct link link;
     bool may_refuse;       /* a fault makes hosts refuse connections: callers may have to wait for one that restarts */
     struct pooled *pooled; /* by caller, then by host: its connections; NULL: they are not modelled */
-    bool is_proxy;         /* and these have the bounds and the line of a proxy */
+    bool is_proxy;         /* and these have the bounds and the line of a proxy; each call has room for two attempts */
     uint32_t hosts;        /* that its callers choose from; 0: they have no choice */
     uint32_t kinds;        /* of requests: of the service itself, then of its endpoints */
     struct rules *rules;   /* by kind */

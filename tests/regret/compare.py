@@ -4,6 +4,7 @@
 
     compare.py OLD NEW --seed 1 --worlds 200          the worlds 1/0 to 1/199 of search.py, six seeds of each
     compare.py OLD NEW --seed 1 2 --unwritten         with a default policy without a written timeout
+    compare.py OLD NEW --seed 1 --library             callers are programs with libbecalm-curl instead of sidecars
     compare.py OLD NEW --file a.yaml b.yaml           these worlds instead
 
 It runs only the default policy of both programs and `none` of the new one. The figures are those of search.py but for
@@ -158,13 +159,15 @@ def arguments():
     parser.add_argument("--cpu", type=number(1), default=10, metavar="S", help="of one run of the simulator at most (10)")
     parser.add_argument("--file", nargs="+", default=[], metavar="FILE", help="compare in these worlds instead")
     parser.add_argument("--unwritten", action="store_true", help="no timeout is written: it is learned; none has 60 s")
+    parser.add_argument("--library", action="store_true", help="drawn callers use libbecalm-curl, not sidecars")
     return parser, parser.parse_args()
 
 
 def main():
     parser, chosen = arguments()
     try:
-        drawn = search.read_all(chosen.file) if chosen.file else search.draw_all(chosen.seed, chosen.worlds)
+        role = search.role_of(chosen)
+        drawn = search.read_all(chosen.file) if chosen.file else search.draw_all(chosen.seed, chosen.worlds, role)
     except OSError as why:
         parser.error(str(why))
     if chosen.unwritten:

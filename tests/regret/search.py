@@ -5,6 +5,7 @@
     search.py 1 2 3                     300 worlds of each of the seeds 1, 2 and 3, and a table
     search.py 1 --worst DIR             also writes the worst worlds as scenario files
     search.py 1 --unwritten             with a default policy without a written timeout
+    search.py 1 --library               callers are programs with libbecalm-curl instead of sidecars
     search.py --file a.yaml b.yaml      counts these instead
     search.py --minimise bad.yaml       makes a bad world smaller while its regret stays
 
@@ -301,8 +302,18 @@ def write_worst(folder, verdicts, drawn, most):
 # The command.
 
 
-def draw_all(seeds, each):
-    return {f"{seed}/{number}": worlds.draw(seed, number) for seed in seeds for number in range(each)}
+def draw_all(seeds, each, role="sidecar"):
+    """Worlds whose callers have this role."""
+    return {
+        f"{seed}/{number}": worlds.with_role(worlds.draw(seed, number), role)
+        for seed in seeds
+        for number in range(each)
+    }
+
+
+def role_of(chosen):
+    """The role of the callers of the worlds that are drawn, by the option --library."""
+    return "library" if chosen.library else "sidecar"
 
 
 def read_all(files):
@@ -339,6 +350,7 @@ def arguments():
     parser.add_argument("--cpu", type=int, default=10, metavar="S", help="of one run of the simulator at most (10)")
     parser.add_argument("--file", nargs="+", default=[], metavar="FILE", help="count these worlds instead")
     parser.add_argument("--unwritten", action="store_true", help="no timeout is written: it is learned; others have 60 s")
+    parser.add_argument("--library", action="store_true", help="drawn callers use libbecalm-curl, not sidecars")
     parser.add_argument("--worst", type=pathlib.Path, metavar="DIR", help="write the worst worlds there")
     parser.add_argument("--most", type=int, default=30, metavar="N", help="so many of them (30)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every verdict there")
@@ -353,7 +365,7 @@ def main():
         simulator = Simulator(chosen.program, folder, chosen.cpu, UNWRITTEN if chosen.unwritten else "becalm")
         if chosen.minimise:
             return smaller(simulator, chosen)
-        drawn = read_all(chosen.file) if chosen.file else draw_all(chosen.seeds, chosen.worlds)
+        drawn = read_all(chosen.file) if chosen.file else draw_all(chosen.seeds, chosen.worlds, role_of(chosen))
         if chosen.unwritten:
             drawn = {name: worlds.unwritten(world) for name, world in drawn.items()}
         begun = time.monotonic()

@@ -151,6 +151,47 @@ def test_world__files_written_by_hand_are_read():
     assert read == {"about": '"what: it is, {all}"', "services": {"a": {"calls": ["b", "c"]}, "b": {"n": 3}}}
 
 
+CALLERS = """
+services: {top: {calls: [left, right]}, left: {calls: [leaf], role: gateway}, right: {calls: [leaf]}, leaf: {gate: true}}
+clients: {users: {to: top}, others: {to: top, role: library}}
+"""
+
+
+def test_world__a_role_is_that_of_all_who_call_and_have_none():
+    world = worlds.read(CALLERS)
+    settled = worlds.with_role(world, "sidecar")
+    roles = {name: each.get("role") for part in ("services", "clients") for name, each in settled[part].items()}
+    assert roles == {
+        "top": "sidecar",
+        "left": "gateway",
+        "right": "sidecar",
+        "leaf": None,
+        "users": "sidecar",
+        "others": "library",
+    }
+    assert world == worlds.read(CALLERS)  # as it was
+
+
+def without_role(world):
+    bare = json.loads(json.dumps(world))
+    for each in [*bare["services"].values(), *bare["clients"].values()]:
+        each.pop("role", None)
+    return bare
+
+
+def test_world__nothing_but_the_role_of_callers_is_added():
+    for name, world in search.draw_all((1, 2), 50).items():
+        drawn = worlds.draw(*map(int, name.split("/")))
+        assert world != drawn and without_role(world) == drawn
+
+
+def test_world__the_callers_that_are_drawn_are_sidecars_or_all_libraries():
+    for role, drawn in (("sidecar", search.draw_all((1,), 50)), ("library", search.draw_all((1,), 50, "library"))):
+        for world in drawn.values():
+            callers = [each for each in world["services"].values() if "calls" in each] + list(world["clients"].values())
+            assert {each["role"] for each in callers} == {role}
+
+
 @pytest.mark.parametrize(
     "time, p90",
     (
@@ -276,6 +317,21 @@ def test_search__a_default_that_nobody_has_told_a_timeout_learns_it(simulator, t
     assert (found.default, found.none) == pytest.approx((1, 1), abs=0.01)
 
 
+HANGS = """
+length: 60s
+timeout: 1s
+services: {api: {time: {constant: 5ms}, hangs: {percent: 1%, time: 600s}}}
+clients: {users: {to: api, rate: 50/s}}
+"""
+
+
+def test_search__a_sidecar_sends_attempts_beside_overdue_ones_and_a_library_does_not(tmp_path):
+    learns = search.Simulator(PROGRAM, tmp_path, default=search.UNWRITTEN)
+    for role, least, most in (("sidecar", 0.999, 1), ("library", 0.98, 0.995)):
+        world = worlds.with_role(worlds.unwritten(worlds.read(HANGS)), role)
+        assert least <= search.judge(learns, "x", world).default <= most
+
+
 # Smaller worlds.
 
 
@@ -305,6 +361,14 @@ def test_minimise__keeps_a_fault_and_a_hop_that_matter():
     small = minimise.minimise(chain, judge)
     assert len(small["services"]) == 3 and worlds.has_fault(small)
     assert small["clients"]["users"]["to"] == next(iter(small["services"]))
+
+
+def test_minimise__callers_keep_their_role():
+    chain = next(w for w in search.draw_all((1,), 400).values() if "s2" in w["services"])
+    small = minimise.minimise(chain, lambda each: verdict(than_none=0.3 if len(each["services"]) >= 3 else 0.0))
+    callers = [each for each in small["services"].values() if "calls" in each] + list(small["clients"].values())
+    assert len(callers) == 3 and {each["role"] for each in callers} == {"sidecar"}
+    assert worlds.text(small).count("role: sidecar") == 3
 
 
 @pytest.mark.parametrize(
@@ -400,8 +464,14 @@ def test_program__prints_a_table_and_writes_the_worst_worlds(tmp_path):
     verdicts = json.loads((tmp_path / "all.json").read_text())
     assert [v["name"] for v in verdicts] == [f"5/{number}" for number in range(6)]
     for file in (tmp_path / "worst").iterdir():
-        assert "regret" in file.read_text()
+        assert "regret" in file.read_text() and "role: sidecar" in file.read_text()
         subprocess.run([PROGRAM, "sim", file, "--compare", "none,becalm"], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_program__writes_the_worst_worlds_of_libraries_with_their_role(tmp_path):
+    typed(5, "--worlds", 6, "--worst", "worst", "--library", "--quiet", cwd=tmp_path)
+    (first, *_) = (tmp_path / "worst").iterdir()
+    assert "role: library" in first.read_text() and "sidecar" not in first.read_text()
 
 
 def test_program__says_the_same_whatever_runs_at_once(tmp_path):
@@ -433,6 +503,12 @@ print(json.dumps(runs) if "--json" in sys.argv else runs)
 """
 
 
+NOTES = """#!/bin/sh
+[ "$1" != sim ] || cp "$2" {folder}/world
+exec {program} "$@"
+"""
+
+
 def compared(*words, cwd):
     command = [sys.executable, "-B", ROOT / "tests/regret/compare.py", *map(str, words)]
     return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd)
@@ -461,6 +537,16 @@ def test_program__the_same_program_twice_moves_no_world_of_those_that_a_search_d
         if " of " in line[58:]:
             old, new = line[58:].strip().split("  ", 1)
             assert old.strip() == new.strip()
+
+
+def test_program__compares_sidecars_or_libraries(tmp_path):
+    noted = tmp_path / "noted"
+    noted.write_text(NOTES.format(program=PROGRAM, folder=str(tmp_path)))
+    noted.chmod(0o755)
+    for more, role in (([], "sidecar"), (["--library"], "library")):
+        done = compared(noted, PROGRAM, "--seed", 5, "--worlds", 3, "--seeds", 1, *more, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"role: {role}" in (tmp_path / "world").read_text()
 
 
 @pytest.mark.parametrize(

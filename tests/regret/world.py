@@ -174,6 +174,19 @@ def unwritten(world):
     return {**world, "timeout": "60s"}
 
 
+def with_role(world, role):
+    """The same with this role at each client, and at each service that makes calls, that has none written."""
+
+    def settled(place, calls):
+        return {**place, "role": role} if calls and "role" not in place else place
+
+    return {
+        **world,
+        "services": {name: settled(each, "calls" in each) for name, each in world["services"].items()},
+        "clients": {name: settled(each, True) for name, each in world["clients"].items()},
+    }
+
+
 def has_fault(world):
     return bool(world.get("faults"))
 

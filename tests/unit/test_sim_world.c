@@ -684,6 +684,51 @@ static void test_sim_world__a_caller_in_role_gateway_has_a_gate(void **state)
     check_eq_u64(arrivals_of_a_page("gateway", "", "20s", 200), 76 + 29);
 }
 
+/* No timeout is written, and 1 % of the attempts hang. The part of the calls that succeed after ten seconds, in which
+ * callers learn that the service takes 5 ms: of `users` or of `direct`, the smaller one. `retries`: the attempts at the
+ * service that are not first ones. */
+static uint64_t good_beside_hangs(const char *client, const char *front, const char *gate, const char *defaults,
+                                  uint64_t *retries)
+{
+    struct lab lab;
+    char text[640];
+    char file[128];
+    (void)snprintf(text, sizeof text,
+                   "length: 60s\n"
+                   "services: {front: {role: %s, time: {constant: 1ms}, calls: [back]}, "
+                   "back: {gate: %s, time: {exponential: 5ms}, hangs: {percent: 1%%, time: 600s}}}\n"
+                   "clients: {users: {to: front, role: %s, rate: 50/s, retries: false}, "
+                   "direct: {to: back, role: %s, rate: 50/s}}\n",
+                   front, gate, client, client);
+    (void)snprintf(file, sizeof file, "role: sidecar\ndefaults: {%s}\nservices: {front: {}, back: {}}\n", defaults);
+    lab_open_own(&lab, text, file);
+    lab_run(&lab);
+    const struct world_service *back = &lab.result.service[1];
+    *retries = back->retries;
+    uint64_t users = good_ppm(&lab, 0, 10, 60);
+    uint64_t direct = good_ppm(&lab, 1, 10, 60);
+    lab_close(&lab);
+    return users < direct ? users : direct;
+}
+
+/* A library has one handle for the answer, a command one output; a proxy has room for two answers. */
+static void test_sim_world__a_proxy_sends_an_attempt_beside_an_overdue_one_and_a_library_does_not(void **state)
+{
+    (void)state;
+    uint64_t retries;
+    check_between_u64(good_beside_hangs("library", "library", "false", "", &retries), 980000, 995000);
+    check_eq_u64(retries, 0);
+    check_between_u64(good_beside_hangs("sidecar", "sidecar", "false", "", &retries), 999000, 1000000);
+    check_between_u64(retries, 40, 80);
+    check_between_u64(good_beside_hangs("gateway", "gateway", "false", "", &retries), 999000, 1000000);
+    check_between_u64(retries, 40, 80);
+    check_between_u64(good_beside_hangs("sidecar", "library", "false", "", &retries), 980000, 995000); /* of users */
+    check_between_u64(retries, 20, 40);                                                                /* of direct */
+    check_between_u64(good_beside_hangs("library", "library", "true", "", &retries), 999000, 1000000);
+    check_between_u64(good_beside_hangs("library", "library", "false", "hedge: {enabled: true, delay: p99}", &retries),
+                      999000, 1000000);
+}
+
 /* The limit without a written kind: a gateway has slots, which begin at their maximum; a caller has aimd. */
 static void test_sim_world__the_role_settles_the_limit(void **state)
 {
@@ -1005,6 +1050,7 @@ BECALM_TESTS(cmocka_unit_test(test_sim_world__a_fault_of_half_a_second_has_a_sha
              cmocka_unit_test(test_sim_world__a_gate_serves_callers_in_turn),
              cmocka_unit_test(test_sim_world__callers_queue_first_attempts),
              cmocka_unit_test(test_sim_world__a_caller_in_role_gateway_has_a_gate),
+             cmocka_unit_test(test_sim_world__a_proxy_sends_an_attempt_beside_an_overdue_one_and_a_library_does_not),
              cmocka_unit_test(test_sim_world__the_role_settles_the_limit),
              cmocka_unit_test(test_sim_world__pages_are_whole_again_soon_after_a_hang),
              cmocka_unit_test(test_sim_world__a_client_may_have_a_timeout_of_its_own),
