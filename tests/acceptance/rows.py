@@ -635,7 +635,7 @@ WORLDS = [
     newcomer("17", "gate, no timeout written, healthy 3.4 s, few in flight", "17-newcomer-few", whole(0.98)),
     newcomer("17b", "no timeout written, healthy pages of 34 s", "17b-newcomer-pages", whole(0.98)),
     newcomer("18", "gate, no timeout written, 1.4 s, callers are cut off", "18-newcomer-cut-off", after(0.98, 0.94)),
-    newcomer("19", "pages of 70, healthy, a short queue rejects the last calls", "19-short-queue", whole(0.95)),
+    newcomer("19", "pages of 70, healthy, a short queue rejects the last calls", "19-short-queue", whole(0.93)),
     newcomer("19b", "pages of 8, healthy, CoDel rejects the last calls", "19b-codel", whole(0.70)),
 ]
 
