@@ -227,8 +227,8 @@ struct becalm_call {
     becalm_ns last_wait;    /* the jittered wait before, for decorrelated jitter */
     becalm_ns failed_at;    /* when the latest attempt ended */
     becalm_ns deadline_at;
-    becalm_ns next_at;     /* PACED, WAITING: when to send; FLYING: when to hedge */
-    becalm_ns slow_at;     /* when the call becomes slow; NEVER: it does not, or has */
+    becalm_ns next_at; /* PACED, WAITING: when to send; FLYING: when to hedge, or to retry beside an overdue attempt */
+    becalm_ns slow_at; /* when the call becomes slow; NEVER: it does not, or has */
     becalm_ns retry_after; /* the Retry-After for the caller; NEVER: none */
     becalm_ns refuse_at;   /* when an open breaker refuses the call at the latest; NEVER: not drawn yet */
     struct becalm_permit permit;

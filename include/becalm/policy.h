@@ -21,11 +21,11 @@ BECALM_BEGIN_DECLS
 #define BECALM_RETRIES_MAX 1000u
 
 /* The kind of an attempt's timeout. Where it is not exact, attempt_timeout is the minimum time after which an attempt
- * is overdue (see due.h): limit and breaker then count a timeout, and the attempt continues. */
+ * is overdue (see due.h): limit and breaker then count a timeout, and the attempt continues. Where it is exact, half of
+ * attempt_timeout is that minimum, and limit and breaker do not hear of an overdue attempt. */
 enum becalm_timeout_kind {
     BECALM_TIMEOUT_EXACT,   /* an attempt is cut at attempt_timeout */
-    BECALM_TIMEOUT_LEARNED, /* a retry may be sent beside an overdue attempt; an open breaker ends it at twice the time
-                             */
+    BECALM_TIMEOUT_LEARNED, /* an open breaker ends an overdue attempt at twice the time, else the deadline does */
     BECALM_TIMEOUT_NONE     /* only the deadline ends an attempt, and no second attempt is sent beside it */
 };
 
@@ -33,6 +33,7 @@ struct becalm_policy {
     uint32_t max_retries;                  /* 2: retries, not attempts */
     becalm_ns attempt_timeout;             /* 5 s, until the answer's head */
     enum becalm_timeout_kind timeout_kind; /* exact */
+    bool retry_overdue;                    /* false; true: a retry may be sent beside an attempt that is overdue */
     becalm_ns deadline;                    /* 16 s, of the whole call, until the answer's head; NEVER for none */
     uint32_t retry_on;                     /* a set of BECALM_OUTCOME_BIT() */
     bool idempotent;                       /* true: every call of this target may be repeated */

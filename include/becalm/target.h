@@ -25,18 +25,30 @@ struct becalm_target {
     struct becalm_gate *gate;
     struct becalm_hedge *hedge;
     struct becalm_sketch *sketch;
-    struct becalm_due *due; /* NULL: policy.timeout_kind is ignored, and attempt_timeout is exact */
+    struct becalm_due *due; /* NULL: attempt_timeout is exact, and no retry is sent beside an overdue attempt */
     struct becalm_mark *mark;
     struct becalm_hosts *hosts;
     struct becalm_restart *restart; /* belongs to the service: its endpoints share it, as they share its hosts */
     struct becalm_lease *lease;     /* the shared budget: the driver has to ask its store, see lease.h; NULL: none */
 };
 
-/* The time after which an attempt is given up; or, where the timeout is learned (`due`), after which it is overdue. */
+/* Is the timeout the policy's own? Otherwise it is learned, and attempts are not cut when they are overdue. */
+static inline bool becalm_target_timeout_is_written(const struct becalm_target *target,
+                                                    const struct becalm_policy *policy)
+{
+    return target->due == NULL || policy->timeout_kind == BECALM_TIMEOUT_EXACT;
+}
+
+/* The time after which an attempt is given up; or, where the timeout is learned, after which it is overdue. */
 static inline becalm_ns becalm_target_timeout(const struct becalm_target *target, const struct becalm_policy *policy)
 {
-    return target->due == NULL ? policy->attempt_timeout : becalm_due_time(target->due, policy->attempt_timeout);
+    return becalm_target_timeout_is_written(target, policy) ? policy->attempt_timeout
+                                                            : becalm_due_time(target->due, policy->attempt_timeout);
 }
+
+/* The time after which an attempt is overdue now, so that a retry may be sent beside it; NEVER: it is not known yet, or
+ * the timeout comes first, or a retry waits for the end of the attempt before it. */
+BECALM_API becalm_ns becalm_target_overdue(const struct becalm_target *, const struct becalm_policy *);
 
 /* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */
 BECALM_API size_t becalm_target_bytes(const struct becalm_policy *, uint32_t hosts, uint32_t cells);

@@ -298,14 +298,19 @@ static void put_gate(struct buffer *page, const struct snapshot_target *target, 
 /* After how long an attempt is given up or overdue, and how that is known. */
 static void put_timeout(struct buffer *page, const struct snapshot_target *target)
 {
-    const struct becalm_due *due = target->state->target.due;
-    const char *word = due == NULL                                                 ? "written"
-                       : target->state->policy.timeout_kind == BECALM_TIMEOUT_NONE ? "none"
-                       : becalm_due_known(due)                                     ? "learned"
-                                                                                   : "start";
+    const struct becalm_target *state = &target->state->target;
+    const struct becalm_policy *policy = &target->state->policy;
+    const char *word = becalm_target_timeout_is_written(state, policy) ? "written"
+                       : policy->timeout_kind == BECALM_TIMEOUT_NONE   ? "none"
+                       : becalm_due_known(state->due)                  ? "learned"
+                                                                       : "start";
     buffer_json_open(page, "attemptTimeout", '{');
     buffer_json_chars(page, "kind", word);
-    put_ms(page, "ms", becalm_target_timeout(&target->state->target, &target->state->policy));
+    put_ms(page, "ms", becalm_target_timeout(state, policy));
+    becalm_ns overdue = becalm_target_overdue(state, policy);
+    if (overdue != BECALM_NEVER) {
+        put_ms(page, "overdueMs", overdue);
+    }
     buffer_json_close(page, '}');
 }
 

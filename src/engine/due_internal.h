@@ -11,6 +11,7 @@
  *    1 bit   some was longer than a 64th of it */
 
 #include <becalm/due.h>
+#include <becalm/policy.h>
 
 #include "apart_internal.h"
 
@@ -29,6 +30,13 @@ static inline void becalm__due_note(struct becalm_due *due, const struct becalm_
     if (!quick || at->random >> (64 - DUE_SAMPLE) == 0) {
         becalm__due_learn(due, at, least, took);
     }
+}
+
+/* The least time after which an attempt is overdue. A written timeout ends an attempt, so its second half is left to a
+ * second attempt. */
+static inline becalm_ns becalm__due_least(const struct becalm_policy *policy)
+{
+    return policy->timeout_kind == BECALM_TIMEOUT_EXACT ? policy->attempt_timeout / 2 : policy->attempt_timeout;
 }
 
 static inline becalm_ns becalm__due_time(const struct becalm_due *due, becalm_ns least)

@@ -43,11 +43,6 @@ uint64_t becalm__units_at_start(const struct becalm_limit_policy *policy)
     return slots * becalm__units_per_slot(policy->kind);
 }
 
-static bool kind_adapts(enum becalm_limit_kind kind)
-{
-    return kind == BECALM_LIMIT_SLOTS || kind == BECALM_LIMIT_AIMD;
-}
-
 void becalm_limit_defaults(struct becalm_limit_policy *policy, enum becalm_limit_kind kind)
 {
     *policy = (struct becalm_limit_policy){.kind = kind, .min = 1, .max = 10000, .max_answers = 100000};
@@ -99,7 +94,7 @@ static void well_carry(struct becalm_limit *to, const struct becalm_limit *from,
 void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_policy *to_policy,
                         const struct becalm_limit *from, const struct becalm_limit_policy *from_policy)
 {
-    if (!kind_adapts(to_policy->kind) || !kind_adapts(from_policy->kind)) {
+    if (!becalm__limit_adapts(to_policy->kind) || !becalm__limit_adapts(from_policy->kind)) {
         return; /* a fixed limit has learned nothing */
     }
     uint64_t per = becalm__units_per_slot(to_policy->kind);
@@ -219,7 +214,7 @@ static bool place_take(struct becalm_limit *limit, const struct room *room, uint
 
 static inline uint32_t limit_now(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
 {
-    if (!kind_adapts(policy->kind)) {
+    if (!becalm__limit_adapts(policy->kind)) {
         return policy->kind == BECALM_LIMIT_FIXED ? policy->max : UINT32_MAX;
     }
     uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);

@@ -87,7 +87,13 @@ static inline bool becalm__success_is_news(const struct becalm_limit *limit, bec
     return becalm__is_news(&limit->last_ok_at, now, timeout);
 }
 
-/* The service has answered an attempt that was sent with this one or later, so it does not queue. */
+static inline bool becalm__limit_adapts(enum becalm_limit_kind kind)
+{
+    return kind == BECALM_LIMIT_SLOTS || kind == BECALM_LIMIT_AIMD;
+}
+
+/* The service has answered an attempt that was sent with this one or later, so it does not queue. Only limits that
+ * adapt know. */
 static inline bool becalm__is_overtaken(const struct becalm_limit *limit, becalm_ns sent_at)
 {
     return sent_at <= atomic_load_explicit(&limit->ok_sent_at, memory_order_relaxed);

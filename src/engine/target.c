@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "due_internal.h"
+
 #define LINE 64u
 
 /* Hands out the parts of one block of memory, line by line; without memory it only measures. */
@@ -36,7 +38,7 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
     target->losses = arena_take(arena, sizeof *target->losses);
     target->sketch = arena_take(arena, sizeof *target->sketch);
     target->mark = arena_take(arena, sizeof *target->mark);
-    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT) {
+    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT || (policy->retry_overdue && policy->max_retries > 0)) {
         target->due = arena_take(arena, sizeof *target->due);
     }
     if (policy->throttle.enabled) {
@@ -55,6 +57,17 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
         target->hosts = arena_take(arena, becalm_hosts_bytes(&policy->outlier, shape->hosts, shape->cells));
     }
     target->restart = arena_take(arena, becalm_restart_bytes(shape->hosts));
+}
+
+becalm_ns becalm_target_overdue(const struct becalm_target *target, const struct becalm_policy *policy)
+{
+    if (target->due == NULL || !policy->retry_overdue || policy->max_retries == 0 || !becalm_due_known(target->due) ||
+        policy->timeout_kind == BECALM_TIMEOUT_NONE) {
+        return BECALM_NEVER;
+    }
+    becalm_ns overdue = becalm__due_time(target->due, becalm__due_least(policy));
+    bool cut = policy->timeout_kind == BECALM_TIMEOUT_EXACT && overdue >= policy->attempt_timeout;
+    return cut ? BECALM_NEVER : overdue;
 }
 
 size_t becalm_target_bytes(const struct becalm_policy *policy, uint32_t hosts, uint32_t cells)
@@ -125,8 +138,8 @@ void becalm_target_carry(struct becalm_target *to, const struct becalm_policy *t
     if (to->mark != NULL && from->mark != NULL) {
         becalm_mark_carry(to->mark, from->mark);
     }
-    if (to->due != NULL && from->due != NULL) {
-        becalm_due_carry(to->due, from->due);
+    if (to->due != NULL && from->due != NULL && becalm__due_least(to_policy) == becalm__due_least(from_policy)) {
+        becalm_due_carry(to->due, from->due); /* the learned time is kept in terms of the least one */
     }
     if (to->hedge != NULL && from->hedge != NULL) {
         becalm_hedge_carry(to->hedge, &to_policy->hedge, from->hedge, &from_policy->hedge);

@@ -15,6 +15,7 @@ static void rules_defaults(struct becalm_rules *rules, struct becalm_origins *or
     becalm_policy_defaults(&rules->policy);
     rules->policy.attempt_timeout = BECALM_RULES_LEAST;
     rules->policy.timeout_kind = BECALM_TIMEOUT_LEARNED;
+    rules->policy.retry_overdue = true;
     rules->policy.deadline = BECALM_RULES_LONGEST;
     becalm_retry_on_defaults(&rules->retry_on);
     rules->connect_timeout = BECALM_S;

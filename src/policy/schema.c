@@ -72,6 +72,8 @@ static const struct schema_key rules[] = {
      .sentence = "how long a connection attempt may take"},
     {"attemptTimeout", FIELD(ATTEMPT_TIMEOUT, policy.attempt_timeout), RANGE(BECALM_MS, DAY), .words = timeout_words,
      .sentence = "how long one attempt may take until the head of its answer arrives; learned: an attempt that takes longer than usual is overdue, but is not cut; none: an attempt may take as long as its call"},
+    {"retryOverdue", FIELD(BOOLEAN, policy.retry_overdue),
+     .sentence = "false: no retry is sent beside an attempt that takes much longer than usual, before its timeout"},
     {"deadline", FIELD(DURATION, policy.deadline), RANGE(BECALM_MS, DAY), .word = "none", .stands_for = BECALM_NEVER,
      .sentence = "how long the whole call may take, with all retries and waits; 16s if only attemptTimeout is written"},
     {"retryOn", FIELD(RETRY_ON, retry_on),

@@ -77,7 +77,9 @@ static void parts_add(struct world *w, const struct hop *hop, const struct becal
         target->sketch = memory;
         becalm_sketch_init(target->sketch);
     }
-    if (policy->timeout_kind != BECALM_TIMEOUT_EXACT && (memory = part(w, sizeof(struct becalm_due))) != NULL) {
+    bool retries_overdue = policy->retry_overdue && policy->max_retries > 0 && hop->is_proxy;
+    if ((policy->timeout_kind != BECALM_TIMEOUT_EXACT || retries_overdue) &&
+        (memory = part(w, sizeof(struct becalm_due))) != NULL) {
         becalm_due_init(target->due = memory);
     }
     if (hop->is_gate && policy->max_retries > 0 && (memory = part(w, sizeof(struct becalm_losses))) != NULL) {

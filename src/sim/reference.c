@@ -97,6 +97,7 @@ static void settle(const struct scenario *plan, struct becalm_policy *hop, struc
     becalm_policy_defaults(gate);
     gate->attempt_timeout = timeout;
     gate->deadline = BECALM_NEVER;
+    gate->retry_overdue = true;
     becalm_limit_defaults(&gate->limit, BECALM_LIMIT_SLOTS);
 }
 
@@ -150,6 +151,7 @@ bool reference_options(const char *name, const struct scenario *plan, struct bec
     plain(hop, plan);
     if (ours) {
         becalm_policy_defaults(hop);
+        hop->retry_overdue = true;
     } else if (!remedy(name, hop)) {
         return false;
     }

@@ -57,6 +57,7 @@ static void policy_draw(struct chaos *c)
     p->max_retries = below(c, 12);
     p->attempt_timeout = becalm_ns_max(10 * BECALM_MS, duration(c));
     p->timeout_kind = (enum becalm_timeout_kind)below(c, 3);
+    p->retry_overdue = below(c, 4) != 0;
     p->deadline = below(c, 4) == 0 ? BECALM_NEVER : becalm_ns_max(100 * BECALM_MS, 16 * duration(c));
     p->idempotent = below(c, 4) == 0;
     p->shadow = below(c, 8) == 0;

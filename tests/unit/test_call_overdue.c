@@ -1,68 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <becalm/call.h>
-
-#include "check.h"
+#include "overdue_lab.h"
 
 /* Without a timeout in the policy, an attempt that takes long is overdue: limit and breaker count it, another attempt
  * is sent beside it, and the first answer of the two counts. */
-
-#define CALLS 40
-
-struct lab {
-    struct becalm_policy policy;
-    struct becalm_target target;
-    struct becalm_action action;
-    struct becalm_call call[CALLS];
-    becalm_ns now;
-    void *memory;
-};
-
-static void lab_open(struct lab *lab)
-{
-    becalm_policy_defaults(&lab->policy);
-    lab->policy.timeout_kind = BECALM_TIMEOUT_LEARNED;
-    lab->policy.deadline = 60 * BECALM_S;
-    lab->now = BECALM_S;
-    lab->memory = aligned_alloc(64, becalm_target_bytes(&lab->policy, 2, 1));
-    check_eq_u64((uint64_t)becalm_target_init(&lab->target, lab->memory, &lab->policy, 2, 1), 0);
-}
-
-static void step(struct lab *lab, struct becalm_call *call, struct becalm_event event)
-{
-    event.at = (struct becalm_moment){.now = lab->now};
-    becalm_call_step(call, &event, &lab->action);
-}
-
-static void timer(struct lab *lab, struct becalm_call *call)
-{
-    step(lab, call, (struct becalm_event){.kind = BECALM_EVENT_TIMER});
-}
-
-static void done(struct lab *lab, struct becalm_call *call, uint32_t slot, enum becalm_outcome_kind kind)
-{
-    step(lab, call,
-         (struct becalm_event){.kind = BECALM_EVENT_DONE,
-                               .slot = slot,
-                               .outcome = {.kind = kind, .status = kind == BECALM_OUTCOME_OK ? 200 : 503}});
-}
-
-static void begin(struct lab *lab, struct becalm_call *call, bool idempotent)
-{
-    becalm_call_init(call, &lab->policy, &lab->target, &(struct becalm_request){.idempotent = idempotent});
-    step(lab, call, (struct becalm_event){.kind = BECALM_EVENT_BEGIN});
-    assert_true((lab->action.flags & BECALM_DO_SEND) != 0);
-}
-
-/* `count` good answers of this duration, one after another. */
-static void answers(struct lab *lab, becalm_ns took, int count)
-{
-    for (int i = 0; i < count; i++) {
-        struct becalm_call call;
-        begin(lab, &call, true);
-        lab->now += took;
-        done(lab, &call, 0, BECALM_OUTCOME_OK);
-    }
-}
 
 /* A service that is known to be quick; the window of the breaker has forgotten its answers. */
 static void lab_quick(struct lab *lab)
@@ -429,9 +369,7 @@ static void test_overdue__a_written_timeout_is_exact(void **state)
     struct lab lab;
     lab_open(&lab);
     lab.policy.timeout_kind = BECALM_TIMEOUT_EXACT;
-    free(lab.memory);
-    lab.memory = aligned_alloc(64, becalm_target_bytes(&lab.policy, 2, 1));
-    check_eq_u64((uint64_t)becalm_target_init(&lab.target, lab.memory, &lab.policy, 2, 1), 0);
+    lab_reopen(&lab);
     begin(&lab, &lab.call[0], false);
     check_eq_u64(lab.action.timeout_at, lab.now + lab.policy.attempt_timeout);
     lab.now += lab.policy.attempt_timeout;

@@ -67,6 +67,7 @@ static void test_config__an_empty_defaults_is_the_default_policy(void **state)
     struct becalm_policy built_in;
     becalm_policy_defaults(&built_in);
     built_in.timeout_kind = BECALM_TIMEOUT_LEARNED; /* a value set in C counts as chosen, an unwritten key does not */
+    built_in.retry_overdue = true;                  /* drivers of a program's own may have room for one attempt only */
     built_in.deadline = BECALM_RULES_LONGEST;
     const struct becalm_rules *rules = becalm_config_defaults(config);
     check_eq_u64((uint64_t)memcmp(&rules->policy, &built_in, sizeof built_in), 0);

@@ -4,6 +4,7 @@
 #include <becalm/deadline.h>
 
 #include "call_internal.h"
+#include "engine/limit_internal.h"
 
 void becalm_call_init(struct becalm_call *call, const struct becalm_policy *policy, const struct becalm_target *target,
                       const struct becalm_request *request)
@@ -527,18 +528,29 @@ BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
 
 #define OVERDUE_LOOK BECALM_S
 
-/* When a second attempt may be sent beside an overdue one. Only beside a call's first attempt, because the call holds
- * the price of a retry until that retry is over. And only where few attempts are overdue: more attempts do not help an
- * overloaded service, even if it answers the latest first. The layers of a chain notice at the same moment, and each
- * would send second attempts through all layers below. So each layer but the first waits for a random time, in which
- * another layer may bring the answer, and no layer does it for a request that is a retry already. */
+static bool is_probing(const struct becalm_call *call, const struct becalm_live *live)
+{
+    return (call->permit.held && call->permit.probe) || (live->permit.held && live->permit.probe);
+}
+
+/* May a second attempt be sent beside this overdue one? Only beside a call's first attempt, because the call holds the
+ * price of a retry until that retry is over. And only where few attempts are overdue: more attempts do not help an
+ * overloaded service, even if it answers the latest first. Not for a request that is a retry already: each layer of a
+ * chain would send second attempts through all layers below. Call it once for each overdue attempt, which is counted
+ * in any case. */
+static bool may_go_beside(const struct becalm_call *call, const struct becalm_live *live)
+{
+    bool rare = live->number != 0 || becalm_due_is_rare(call->target->due);
+    return rare && call->policy->retry_overdue && call->policy->timeout_kind != BECALM_TIMEOUT_NONE &&
+           live->number == 0 && !call->request.retry_from_above && !call->request.alone && !is_probing(call, live);
+}
+
+/* When a second attempt may be sent beside an overdue one. The layers of a chain notice at the same moment. So each
+ * layer but the first waits for a random time, in which another layer may bring the answer. */
 static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
-    bool first = live->number == 0 && !call->request.retry_from_above;
-    bool rare = live->number != 0 || becalm_due_is_rare(call->target->due);
-    if (call->policy->timeout_kind != BECALM_TIMEOUT_LEARNED || live->probed || !first || !rare ||
-        call->request.alone) {
+    if (!may_go_beside(call, live)) {
         return BECALM_NEVER;
     }
     uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_BESIDE);
@@ -552,7 +564,7 @@ BECALM__COLD static void become_overdue(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
-    live->probed = (call->permit.held && call->permit.probe) || (live->permit.held && live->permit.probe);
+    live->probed = is_probing(call, live);
     live->beside_at = beside_at(s, live);
     becalm__attempt_overdue(s, slot);
 }
@@ -577,7 +589,7 @@ BECALM__COLD static bool waits_on(struct step *s, uint32_t slot)
 {
     struct becalm_call *call = s->call;
     struct becalm_live *live = &call->slot[slot];
-    if (call->target->due == NULL || live->streams || (!live->overdue && s->now >= call->deadline_at)) {
+    if (!becalm__call_is_unwritten(call) || live->streams || (!live->overdue && s->now >= call->deadline_at)) {
         return false;
     }
     if (!live->overdue) {
@@ -641,6 +653,42 @@ static void slow_down(struct step *s)
     }
 }
 
+/* Has the service answered an attempt that was sent with this one or later? Then it does not queue, and this attempt
+ * hangs, or is lost. A limit that does not adapt keeps no such time. */
+static bool is_overtaken(const struct becalm_call *call, const struct becalm_live *live)
+{
+    const struct becalm_limit *limit = call->target->limit;
+    return limit == NULL || !becalm__limit_adapts(call->policy->limit.kind) ||
+           becalm__is_overtaken(limit, live->sent_at);
+}
+
+/* FLYING: the call's first attempt takes much longer than usual, but less than its written timeout. Where no timeout is
+ * written, see waits_on(). Here no layer of a chain waits for another one: the deadline leaves no time for that, and in
+ * a service that is overloaded or away no attempt overtakes another. */
+BECALM__COLD static void overdue(struct step *s)
+{
+    const struct becalm_call *call = s->call;
+    const struct becalm_live *live = &call->slot[BECALM__FIRST_SLOT];
+    if (call->live != 1u << BECALM__FIRST_SLOT || live->unsent || live->streams) {
+        return; /* its time begins anew when it is sent */
+    }
+    if (may_go_beside(call, live) && is_overtaken(call, live)) {
+        becalm__call_beside(s);
+    }
+}
+
+/* FLYING: the time for another attempt has come. */
+static void another(struct step *s)
+{
+    struct becalm_call *call = s->call;
+    call->next_at = BECALM_NEVER;
+    if (becalm__call_hedges(call)) { /* more may be known of the request than when its attempt was sent */
+        becalm__call_hedge(s);
+    } else if (call->target->due != NULL) {
+        overdue(s);
+    }
+}
+
 static void timer_flying(struct step *s)
 {
     struct becalm_call *call = s->call;
@@ -650,7 +698,7 @@ static void timer_flying(struct step *s)
     time_out(s);
     bool sent = (s->action->flags & BECALM_DO_SEND) != 0; /* one send per step: the next wake-up is due at once */
     if (call->phase == BECALM_PHASE_FLYING && !sent && s->now >= call->next_at) {
-        becalm__call_hedge(s);
+        another(s);
     }
 }
 

@@ -174,16 +174,10 @@ BECALM__OUTLINE static bool rate_passes(struct step *s, struct becalm_rate *rate
     return false;
 }
 
-/* Is no timeout written? */
-static inline bool is_unwritten(const struct becalm_call *call)
-{
-    return call->policy->timeout_kind != BECALM_TIMEOUT_EXACT && call->target->due != NULL;
-}
-
 /* Is this the limit of a gate, which judges answers by how long they take, where no timeout is written? */
 static inline bool is_judged_by_due(const struct becalm_call *call)
 {
-    return call->policy->limit.kind == BECALM_LIMIT_SLOTS && is_unwritten(call);
+    return call->policy->limit.kind == BECALM_LIMIT_SLOTS && becalm__call_is_unwritten(call);
 }
 
 /* A learned timeout is two to four times the usual latency, so a quarter of it, beyond which a gate counts answers as
@@ -296,8 +290,8 @@ static becalm_ns line_until(const struct step *s)
 {
     const struct becalm_call *call = s->call;
     const struct becalm_policy *policy = call->policy;
-    bool bounded =
-        call->request.streams && is_unwritten(call) && !policy->gate.caller && policy->gate.max_wait < policy->deadline;
+    bool bounded = call->request.streams && becalm__call_is_unwritten(call) && !policy->gate.caller &&
+                   policy->gate.max_wait < policy->deadline;
     return bounded ? becalm_deadline_at(s->now, policy->deadline, call->deadline_at) : call->deadline_at;
 }
 
@@ -310,7 +304,7 @@ static bool line_up(struct step *s)
     ticket->flow = call->request.flow;
     ticket->timeout = timeout_of(s);
     ticket->patient = call->berth.parked_at != 0;
-    ticket->unhurried = is_unwritten(call);
+    ticket->unhurried = becalm__call_is_unwritten(call);
     ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
                        : call->policy->gate.caller ? timeout / 4
                                                    : timeout / 2;

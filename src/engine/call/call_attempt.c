@@ -94,12 +94,23 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
     }
 }
 
+/* May a retry be sent beside this attempt before its written timeout? */
+static inline bool is_watched(const struct becalm_call *call, const struct becalm_live *live)
+{
+    return call->target->due != NULL && call->policy->retry_overdue &&
+           call->policy->timeout_kind == BECALM_TIMEOUT_EXACT && live->number == 0 && !live->streams &&
+           !call->request.retry_from_above && !call->request.alone && !becalm__call_hedges(call);
+}
+
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
-static void attempt_time(const struct becalm_call *call, struct becalm_live *live, becalm_ns now)
+static inline void attempt_time(struct becalm_call *call, struct becalm_live *live, becalm_ns now)
 {
     becalm_ns own = becalm_deadline_clip(now, call->deadline_at, becalm__call_timeout(call));
     live->sent_at = now;
     live->timeout_at = live->streams ? call->deadline_at : becalm_ns_after(now, own);
+    if (is_watched(call, live)) {
+        call->next_at = becalm_ns_after(now, becalm__due_time(call->target->due, becalm__due_least(call->policy)));
+    }
 }
 
 /* The first of the attempts that fly now: the call's own time in flight begins. */
@@ -203,13 +214,13 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     live->streams = call->request.streams;
     live->unsent = false;
     live->overdue = false;
+    call->next_at = BECALM_NEVER;
     attempt_time(call, live, s->now);
     record_open(s, number, live);
     call->live |= 1u << slot;
     call->phase = BECALM_PHASE_FLYING;
     call->next_host = BECALM_NO_HOST;
     call->rate_held = false; /* used */
-    call->next_at = BECALM_NEVER;
     if (becalm__call_hedges(call) && call->retries < call->policy->hedge.max) {
         call->next_at = becalm_ns_after(s->now, becalm_hedge_delay(&call->policy->hedge, call->target->sketch, s->now));
     }
@@ -476,7 +487,7 @@ static BECALM__INLINE void judge(struct step *s, struct becalm_live *live, const
     bool answered = traits->evidence != BECALM_EVIDENCE_NONE || (is_lost(call, kind) && !live->unsent);
     sketch_note(s, live, answered && (kind == BECALM_OUTCOME_OK || !outcome->impatient));
     if (target->due != NULL && kind == BECALM_OUTCOME_OK && live->number == 0) {
-        becalm__due_note(target->due, s->at, call->policy->attempt_timeout, becalm_ns_since(s->now, live->sent_at));
+        becalm__due_note(target->due, s->at, becalm__due_least(call->policy), becalm_ns_since(s->now, live->sent_at));
     }
     if (target->hedge != NULL && traits->earns) {
         hedge_note(s, live);

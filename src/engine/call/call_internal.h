@@ -161,11 +161,17 @@ static inline becalm_ns becalm__call_carried(const struct becalm_call *call)
     return call->request.deadline_at == 0 ? BECALM_NEVER : call->request.deadline_at;
 }
 
-/* After how long an attempt of this call is overdue. */
+/* Is no timeout written? Then attempts are not cut when they are overdue. */
+static inline bool becalm__call_is_unwritten(const struct becalm_call *call)
+{
+    return !becalm_target_timeout_is_written(call->target, call->policy);
+}
+
+/* After how long an attempt of this call is cut; or, where no timeout is written, overdue. */
 static inline becalm_ns becalm__call_timeout(const struct becalm_call *call)
 {
     becalm_ns timeout = call->policy->attempt_timeout;
-    return call->target->due == NULL ? timeout : becalm__due_time(call->target->due, timeout);
+    return becalm__call_is_unwritten(call) ? becalm__due_time(call->target->due, timeout) : timeout;
 }
 
 /* call_attempt.c */
@@ -195,7 +201,7 @@ void becalm__attempt_held(struct step *, uint32_t slot, const struct becalm_outc
 /* When this attempt is given up at the latest: an overdue attempt may still be answered. */
 static inline becalm_ns becalm__attempt_ends_at(const struct becalm_call *call, const struct becalm_live *live)
 {
-    return call->target->due == NULL ? live->timeout_at : call->deadline_at;
+    return becalm__call_is_unwritten(call) ? call->deadline_at : live->timeout_at;
 }
 
 /* A free slot for one more attempt. */
@@ -312,7 +318,7 @@ void becalm__call_beside(struct step *s);
 /* WAITING: the wait is over. */
 void becalm__call_resend(struct step *s);
 
-/* FLYING: the hedge is due. */
+/* FLYING: a hedge is due. */
 void becalm__call_hedge(struct step *s);
 
 #endif

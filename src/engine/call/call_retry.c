@@ -384,10 +384,8 @@ static enum becalm_reason hedge_send(struct step *s)
 
 void becalm__call_hedge(struct step *s)
 {
-    s->call->next_at = BECALM_NEVER;
-    if (becalm__call_hedges(s->call) &&
-        !becalm__call_down(s)) { /* more may be known of the request than when its attempt was sent */
-        (void)hedge_send(s);     /* refused: the attempts in flight go on, and nothing is lost */
+    if (!becalm__call_down(s)) {
+        (void)hedge_send(s); /* refused: the attempts in flight go on, and nothing is lost */
     }
 }
 
