@@ -336,6 +336,15 @@ const char *emit_get(const struct emit_target *target, const char *key)
     return v == NULL ? NULL : v->text;
 }
 
+const char *emit_get_inherited(const struct emit_target *target, const char *key)
+{
+    const char *text = NULL;
+    for (const struct emit_target *at = target; at != NULL && text == NULL; at = at->parent) {
+        text = emit_get(at, key);
+    }
+    return text != NULL || target == NULL ? text : emit_get(&target->emit->defaults, key);
+}
+
 const char *emit_comment(const struct emit_target *target, const char *key)
 {
     if (key == NULL) {

@@ -69,6 +69,8 @@ bool emit_is_called(const struct emit_target *);
  * NULL. The key must be one of the target's schema. */
 const char *emit_put(struct emit_target *, const char *key, const char *value, const char *comment);
 const char *emit_get(const struct emit_target *, const char *key);
+/* The value that holds for the target: its own, or its service's, or that of the defaults; NULL: nothing is written. */
+const char *emit_get_inherited(const struct emit_target *, const char *key);
 const struct schema_key *emit_key(const struct emit_target *, const char *key);
 void emit_drop(struct emit_target *, const char *key);
 

@@ -761,6 +761,67 @@ static void unwritten_hoist(struct source *s)
     }
 }
 
+/* ---- retries beside an attempt ---- */
+
+/* May Becalm send a retry beside an attempt of the target that takes long? Not if the import writes no retries, nor
+ * with `attemptTimeout: none`. */
+static bool goes_beside(const struct emit_target *target)
+{
+    const char *retries = emit_get_inherited(target, "maxRetries");
+    const char *timeout = emit_get_inherited(target, "attemptTimeout");
+    return retries != NULL && strcmp(retries, "0") != 0 && (timeout == NULL || strcmp(timeout, "none") != 0) &&
+           emit_get_inherited(target, "retryOverdue") == NULL;
+}
+
+static bool hedges(const struct emit_target *target)
+{
+    const char *hedge = emit_get_inherited(target, "hedge.enabled");
+    return hedge != NULL && strcmp(hedge, "true") == 0;
+}
+
+static void beside_forbid(struct emit *e, struct emit_target *target, const char *product)
+{
+    emit_put(
+        target, "retryOverdue", "false",
+        emit_text(e, UNWRITTEN "%s %s", product,
+                  hedges(target) ? "sends only hedges beside an attempt" : "retries only after an attempt has ended"));
+}
+
+/* Does each service need the key, for the same reason? */
+static bool all_go_beside(struct source *s)
+{
+    const struct emit_target *service = emit_next(s->emit, NULL);
+    bool some = service != NULL;
+    while (service != NULL && goes_beside(service) && !hedges(service)) {
+        service = emit_next(s->emit, service);
+    }
+    return some && service == NULL;
+}
+
+/* In every product a retry is sent only after the attempt before it has ended. If all services of one product need the
+ * key, it is written once, in `defaults:`, and a target doesn't repeat what it inherits. */
+static void beside_write(struct source *s)
+{
+    struct emit_target *defaults = emit_defaults(s->emit);
+    const struct dialect *dialect = only_dialect(s);
+    const char *product = dialect == NULL ? "the source" : dialect->product;
+    if (goes_beside(defaults) || (dialect != NULL && all_go_beside(s))) {
+        beside_forbid(s->emit, defaults, product);
+    }
+    for (struct emit_target *service = emit_next(s->emit, NULL); service != NULL;
+         service = emit_next(s->emit, service)) {
+        if (goes_beside(service)) {
+            beside_forbid(s->emit, service, product);
+        }
+        for (struct emit_target *endpoint = emit_next_endpoint(service, NULL); endpoint != NULL;
+             endpoint = emit_next_endpoint(service, endpoint)) {
+            if (goes_beside(endpoint)) {
+                beside_forbid(s->emit, endpoint, product);
+            }
+        }
+    }
+}
+
 bool routes_write(struct source *s, uint32_t *count)
 {
     struct rows rows = rows_make(s);
@@ -780,6 +841,7 @@ bool routes_write(struct source *s, uint32_t *count)
     if (rows.count > 0) {
         unwritten_hoist(s);
     }
+    beside_write(s);
     for (const struct route *route = s->first_route; route != NULL; route = route->next) {
         *count += route->service != emit_defaults(s->emit);
     }
