@@ -97,9 +97,9 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
 /* May a retry be sent beside this attempt before its written timeout? */
 static inline bool is_watched(const struct becalm_call *call, const struct becalm_live *live)
 {
-    return call->target->due != NULL && call->policy->retry_overdue &&
-           call->policy->timeout_kind == BECALM_TIMEOUT_EXACT && live->number == 0 && !live->streams &&
-           !call->request.retry_from_above && !call->request.alone && !becalm__call_hedges(call);
+    return live->number == 0 && call->policy->timeout_kind == BECALM_TIMEOUT_EXACT && call->target->due != NULL &&
+           !call->request.alone && call->policy->retry_overdue && !call->request.retry_from_above && !live->streams &&
+           !becalm__call_hedges(call);
 }
 
 /* The attempt's time begins now. While its request still streams, only the caller's deadline ends it. */
