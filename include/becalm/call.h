@@ -158,16 +158,23 @@ static inline const struct becalm_record_attempt *becalm_record_last(const struc
     return record->attempts == 0 ? NULL : &record->attempt[becalm_record_kept(record) - 1];
 }
 
+enum becalm_second { /* private to the engine */
+                     BECALM_SECOND_NONE,
+                     BECALM_SECOND_SENT, /* another attempt was sent beside this one, because it took too long */
+                     BECALM_SECOND_NEVER /* its answer has begun, and is a failure: a retry waits for its head */
+};
+
 /* An attempt in flight. Private to the engine. */
 struct becalm_live {
     uint32_t number;
     uint32_t host;
     bool hedge;
-    bool judged;  /* its head has arrived and was counted; only its end is missing */
-    bool streams; /* the request is not completely sent yet */
-    bool unsent;  /* it waits for a connection in the driver's own queue */
-    bool overdue; /* limit and breaker have counted a timeout, and it may still be answered */
-    bool probed;  /* overdue: it is the breaker's probe */
+    bool judged;    /* its head has arrived and was counted; only its end is missing */
+    bool streams;   /* the request is not completely sent yet */
+    bool unsent;    /* it waits for a connection in the driver's own queue */
+    bool overdue;   /* limit and breaker have counted a timeout, and it may still be answered */
+    bool probed;    /* overdue: it is the breaker's probe */
+    uint8_t second; /* becalm_second: was another attempt sent beside this one because it took too long? */
     struct becalm_slot slot;
     becalm_ns sent_at;
     becalm_ns timeout_at;

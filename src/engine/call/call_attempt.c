@@ -214,6 +214,7 @@ static inline void send(struct step *s, uint32_t slot, uint32_t number, bool hed
     live->streams = call->request.streams;
     live->unsent = false;
     live->overdue = false;
+    live->second = BECALM_SECOND_NONE;
     call->next_at = BECALM_NEVER;
     attempt_time(call, live, s->now);
     record_open(s, number, live);
@@ -605,10 +606,24 @@ BECALM__COLD void becalm__attempt_unsend(struct step *s, uint32_t slot)
     call->record.hedges -= live->hedge;
 }
 
+/* Took this attempt so long that another one was sent beside it, and did that one bring the answer? Then its host is
+ * told of a timeout, as it would have been without the other one. Otherwise a host that swallows its requests would
+ * never be ejected, since each of them is cancelled, and a readmission probe would end the ejection of such a host.
+ * Limit and breaker learn nothing of it: they judge by the timeout, which this attempt has not reached, or have heard
+ * that it was overdue. Unlike a host they see the whole target, where at most one attempt in nine gets a second one
+ * (see becalm_due_is_rare()), so that no share of failures that matters to them is hidden. */
+static bool is_beaten(const struct becalm_call *call, uint32_t slot)
+{
+    const struct becalm_live *live = &call->slot[slot];
+    return live->second == BECALM_SECOND_SENT && call->phase == BECALM_PHASE_ANSWERED && slot != call->answer &&
+           !live->unsent && !live->streams;
+}
+
 BECALM__COLD void becalm__attempt_abandon(struct step *s, uint32_t slots)
 {
     struct becalm_call *call = s->call;
     static const struct becalm_outcome cancelled = {.kind = BECALM_OUTCOME_CANCELLED};
+    static const struct becalm_outcome timed_out = {.kind = BECALM_OUTCOME_TIMED_OUT};
     for (uint32_t slot = 0; slot < BECALM_SLOTS; slot++) {
         uint32_t bit = 1u << slot;
         if ((slots & bit) == 0) {
@@ -618,6 +633,9 @@ BECALM__COLD void becalm__attempt_abandon(struct step *s, uint32_t slots)
             becalm__attempt_judge_late(s, slot, &cancelled);
         } else if (!call->slot[slot].judged) {
             becalm__attempt_judge(s, &call->slot[slot], &cancelled);
+        }
+        if (is_beaten(call, slot)) {
+            call->slot[slot].outcome = timed_out;
         }
         becalm__attempt_release(s, slot, &cancelled);
         s->action->flags |= BECALM_DO_CANCEL;

@@ -513,6 +513,7 @@ BECALM__COLD void becalm__call_beside(struct step *s)
         (void)becalm_rate_take(call->target->rate, s->now);
     }
     call->retries++;
+    call->slot[slot].second = BECALM_SECOND_SENT;
     becalm__attempt_send_next(s, next, false);
     s->action->why = BECALM_WHY_HEDGE;
 }
