@@ -87,6 +87,8 @@ struct becalm_spend {
 enum becalm_spend_end {
     BECALM_SPEND_UNUSED, /* the retry was never sent: the price is refunded */
     BECALM_SPEND_WON,    /* the retry succeeded: earned and aws refund it */
+    BECALM_SPEND_BEATEN, /* it was sent beside another attempt, which was answered first: refunded as if it had won, but
+                            it says nothing about how retries end */
     BECALM_SPEND_LOST    /* the retry failed or was abandoned */
 };
 

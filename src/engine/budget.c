@@ -715,7 +715,7 @@ void becalm_budget_give(struct becalm_budget *b, const struct becalm_budget_poli
     }
     switch (policy->kind) {
     case BECALM_BUDGET_EARNED:
-        if (end != BECALM_SPEND_UNUSED) {
+        if (end == BECALM_SPEND_WON || end == BECALM_SPEND_LOST) {
             earned_learn(b, end == BECALM_SPEND_LOST, spend->hard);
         }
         if (end != BECALM_SPEND_LOST) {

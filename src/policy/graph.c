@@ -131,7 +131,8 @@ static struct bound bound_of(const struct becalm_budget_policy *budget, const st
     uint64_t share = budget->share_ppm;
     uint64_t floor = 0;
     switch (budget->kind) {
-    case BECALM_BUDGET_EARNED: /* retries that succeed are free, and lost ones cost no more than successes earn */
+    case BECALM_BUDGET_EARNED: /* a call has one retry that is free, since it ends the call, and lost ones cost no more
+                                * than successes earn */
         return (struct bound){2 * one + least(BECALM_EARNED_FAVOUR * share, one), one};
     case BECALM_BUDGET_RATIO:
         floor = share_of_traffic(service, budget->min_per_second, buckets);

@@ -1036,6 +1036,37 @@ static void test_budget__what_was_not_used_comes_back_exactly_and_once(void **st
     }
 }
 
+/* The window still counts it, tokens are spent, and nothing is learned of it. */
+static void test_budget__a_retry_that_was_beaten_is_refunded_like_one_that_won_and_teaches_nothing(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind <= BECALM_BUDGET_NONE; kind++) {
+        struct picture after[2];
+        uint64_t learned[3];
+        for (unsigned end = 0; end < 3; end++) {
+            struct fixture f;
+            open_kind(&f, (enum becalm_budget_kind)kind);
+            f.at.now = BECALM_S;
+            begin(&f, 50);
+            note(&f, BECALM_OUTCOME_OK, 25);
+            check_true(take(&f));
+            struct becalm_spend spend = {0};
+            learned[2] = atomic_load_explicit(&f.b->lost, memory_order_relaxed);
+            check_true(take_into(&f, BECALM_OUTCOME_TIMED_OUT, &spend));
+            if (end < 2) {
+                give(&f, &spend, end == 0 ? BECALM_SPEND_BEATEN : BECALM_SPEND_WON);
+                after[end] = picture_of(&f);
+                check_true(after[end].ratio > 0);
+                learned[end] = atomic_load_explicit(&f.b->lost, memory_order_relaxed);
+            }
+            close_budget(&f);
+        }
+        check_same(after[0], after[1]);
+        check_eq_u64(learned[0], learned[2]);
+        check_true(kind != BECALM_BUDGET_EARNED || learned[1] != learned[2]);
+    }
+}
+
 static void test_budget__a_spend_that_is_not_held_changes_nothing(void **state)
 {
     (void)state;
@@ -1456,6 +1487,7 @@ BECALM_TESTS(
     cmocka_unit_test(test_budget__the_cap_is_what_is_left_before_any_retry),
     cmocka_unit_test(test_budget__fill_is_the_share_of_what_it_may_hold),
     cmocka_unit_test(test_budget__what_was_not_used_comes_back_exactly_and_once),
+    cmocka_unit_test(test_budget__a_retry_that_was_beaten_is_refunded_like_one_that_won_and_teaches_nothing),
     cmocka_unit_test(test_budget__a_spend_that_is_not_held_changes_nothing),
     cmocka_unit_test(test_budget__two_levels_take_both_or_none),
     cmocka_unit_test(test_budget__a_spend_of_another_policy_never_overfills),

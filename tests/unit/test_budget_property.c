@@ -276,7 +276,7 @@ static void give(struct world *w, struct becalm_spend *spend, enum becalm_spend_
     w->sum.retries--;
     w->sum.paid -= end == BECALM_SPEND_UNUSED;
     w->sum.price -= end == BECALM_SPEND_LOST ? 0 : spend->amount;
-    if (end != BECALM_SPEND_UNUSED) {
+    if (end == BECALM_SPEND_WON || end == BECALM_SPEND_LOST) {
         w->sum.lost = w->sum.lost - w->sum.lost / 4 + (end == BECALM_SPEND_LOST ? 250000 : 0);
         w->sum.hard = w->sum.hard - w->sum.hard / 4 + (spend->hard ? 250000 : 0);
     }
@@ -308,7 +308,8 @@ static void attempt_end(struct world *w, struct live *call)
     bool retried = call->attempts > 1;
     note(w, kind, retried);
     if (retried) {
-        give(w, &call->spend, earns(kind) ? BECALM_SPEND_WON : BECALM_SPEND_LOST);
+        bool beaten = kind == BECALM_OUTCOME_CANCELLED && draw(w, 2) == 0;
+        give(w, &call->spend, earns(kind) ? BECALM_SPEND_WON : beaten ? BECALM_SPEND_BEATEN : BECALM_SPEND_LOST);
     }
     bool again = !earns(kind) && kind != BECALM_OUTCOME_CANCELLED && call->attempts < ATTEMPTS;
     if (!again || !take(w, kind, &call->spend)) {

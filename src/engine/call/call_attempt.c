@@ -322,6 +322,17 @@ static inline bool is_lost(const struct becalm_call *call, enum becalm_outcome_k
     return kind == BECALM_OUTCOME_CANCELLED && call->phase == BECALM_PHASE_ANSWERED;
 }
 
+/* How the spend of a retry ends that brought no answer. One that was sent is a retry of all, also where it was beaten:
+ * budgets that bound retries by what was sent must count it. */
+BECALM__COLD static enum becalm_spend_end spend_lost(const struct becalm_call *call, const struct becalm_live *live,
+                                                     enum becalm_outcome_kind kind)
+{
+    if (kind == BECALM_OUTCOME_CANCELLED && live->unsent) {
+        return BECALM_SPEND_UNUSED;
+    }
+    return is_lost(call, kind) ? BECALM_SPEND_BEATEN : BECALM_SPEND_LOST;
+}
+
 static BECALM__INLINE void budgets_note(struct step *s, const struct becalm_live *live,
                                         const struct becalm_outcome *outcome, bool earns)
 {
@@ -332,9 +343,7 @@ static BECALM__INLINE void budgets_note(struct step *s, const struct becalm_live
         budgets_tell_failure(s, outcome, retried);
     }
     if (retried && !live->hedge) {
-        spend_end(s, earns                             ? BECALM_SPEND_WON
-                     : is_lost(s->call, outcome->kind) ? BECALM_SPEND_UNUSED
-                                                       : BECALM_SPEND_LOST);
+        spend_end(s, earns ? BECALM_SPEND_WON : spend_lost(s->call, live, outcome->kind));
     }
 }
 
