@@ -97,8 +97,8 @@ struct becalm_request {
     bool alone;              /* one attempt at a time: neither a hedge nor a retry beside an overdue attempt, for a
                                 driver that has room for only one answer or one body */
     bool retry_from_above;   /* it is itself a retry of a layer above */
-    bool attempt_from_above; /* it is a counted attempt of a layer above: if it is overdue, that layer is the first to
-                                send another attempt beside it */
+    bool attempt_from_above; /* it is a counted attempt of a layer above: where no timeout is written, that layer is the
+                                first to send another attempt beside it if it is overdue */
     struct becalm_queue *queue;     /* this worker's queue at the target's gate; NULL: can't wait */
     uint64_t flow;                  /* which client calls, for the parts that clients share; 0: no client is known */
     struct becalm_parking *parking; /* this worker's parked calls of the target; NULL: can't wait for a host */
@@ -114,7 +114,7 @@ struct becalm_record_attempt {
     enum becalm_outcome_kind outcome; /* meaningless while `open` */
     bool open;                        /* not over yet */
     bool hedge;
-    becalm_ns waited; /* before it was sent, since the attempt before it ended */
+    becalm_ns waited; /* before it was sent, since the attempt before it ended; 0 beside another one */
     becalm_ns sent_at;
     becalm_ns took;
 };
@@ -276,8 +276,9 @@ BECALM_API bool becalm_call_accepted(struct becalm_call *, uint32_t slot, becalm
 BECALM_API void becalm_call_sent_to(struct becalm_call *, uint32_t slot, uint32_t host, becalm_ns now);
 
 /* The attempt in this slot waits in the driver's own queue for a connection: nothing of it has reached its host, nor is
- * about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION, or goes on
- * without this attempt if other attempts are in flight; it does not count as a timeout of the service. */
+ * about to. At `leave_at`, or at the deadline if that comes before, the call ends with NO_CONNECTION (with DEADLINE, if
+ * that is over and an attempt before this one was sent), or goes on without this attempt if other attempts are in
+ * flight; it does not count as a timeout of the service. */
 BECALM_API void becalm_call_unsent(struct becalm_call *, uint32_t slot, becalm_ns leave_at);
 
 /* The attempt has got its connection: its own time begins now, within the deadline. Returns when that time is over, as

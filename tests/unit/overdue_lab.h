@@ -38,10 +38,15 @@ static inline void lab_open(struct lab *lab)
     lab_reopen(lab);
 }
 
+static inline void step_with(struct lab *lab, struct becalm_call *call, struct becalm_event event, uint64_t random)
+{
+    event.at = (struct becalm_moment){.now = lab->now, .random = random};
+    becalm_call_step(call, &event, &lab->action);
+}
+
 static inline void step(struct lab *lab, struct becalm_call *call, struct becalm_event event)
 {
-    event.at = (struct becalm_moment){.now = lab->now};
-    becalm_call_step(call, &event, &lab->action);
+    step_with(lab, call, event, 0);
 }
 
 static inline void timer(struct lab *lab, struct becalm_call *call)

@@ -418,6 +418,132 @@ static void test_beside__a_reload_keeps_the_usual_time_if_the_timeout_is_the_sam
     }
 }
 
+/* The second attempt is sent. How long that took is TIMEOUT / 2. */
+static struct becalm_call *doubled(struct lab *lab)
+{
+    struct becalm_call *call = overtaken(lab, &(struct becalm_request){.idempotent = true});
+    check_eq_u64(sends_beside_after(lab, call), TIMEOUT / 2);
+    return call;
+}
+
+static void lab_with_budget(struct lab *lab, enum becalm_budget_kind kind)
+{
+    lab_written(lab);
+    becalm_budget_defaults(&lab->policy.budget, kind);
+    lab->policy.lease.enabled = true;
+    lab->policy.lease.share_ppm = 1000000;
+    lab_reopen(lab);
+    answers(lab, 20 * BECALM_MS, 400);
+    becalm_lease_tend(lab->target.lease, &lab->policy.lease, &(struct becalm_moment){.now = lab->now});
+    check_between_u64(becalm_lease_left(lab->target.lease), 1, UINT64_MAX);
+}
+
+/* The retries in the budget's window, and those that the shared budget has left, after a second attempt that was sent
+ * or not, and beaten. */
+static void test_beside__a_second_that_was_sent_and_beaten_stays_counted(void **state)
+{
+    (void)state;
+    static const enum becalm_budget_kind kinds[] = {BECALM_BUDGET_RATIO, BECALM_BUDGET_ADAPTIVE, BECALM_BUDGET_TOKENS};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        for (uint32_t unsent = 0; unsent < 2; unsent++) {
+            struct lab lab;
+            lab_with_budget(&lab, kinds[i]);
+            uint64_t shared = becalm_lease_left(lab.target.lease);
+            struct becalm_call *call = doubled(&lab);
+            if (unsent == 1) {
+                becalm_call_unsent(call, 1, BECALM_NEVER);
+            }
+            lab.now += TIMEOUT / 4;
+            done(&lab, call, 0, BECALM_OUTCOME_OK);
+            struct becalm_window_sums sums;
+            becalm_budget_read(lab.target.budget, lab.now, &sums);
+            check_eq_u64(sums.lane[1], 1 - unsent);
+            check_eq_u64(becalm_lease_left(lab.target.lease), shared - 1 + unsent);
+            free(lab.memory);
+        }
+    }
+}
+
+static void test_beside__a_second_that_gets_no_connection_costs_nothing(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_written(&lab);
+    uint64_t before = becalm_budget_left(lab.target.budget, &lab.policy.budget, lab.now);
+    struct becalm_call *call = doubled(&lab);
+    becalm_call_unsent(call, 1, lab.now + TIMEOUT / 4);
+    lab.now += TIMEOUT / 4;
+    timer(&lab, call);
+    assert_int_equal(lab.action.cancel, 2);
+    assert_false(becalm_call_ended(call));
+    check_eq_u64(becalm_budget_left(lab.target.budget, &lab.policy.budget, lab.now), before);
+    free(lab.memory);
+}
+
+static void test_beside__a_call_whose_first_timed_out_ends_by_its_deadline(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_written(&lab);
+    lab.policy.deadline = TIMEOUT;
+    struct becalm_call *call = doubled(&lab);
+    becalm_call_unsent(call, 1, BECALM_NEVER);
+    lab.now = call->record.began_at + TIMEOUT;
+    timer(&lab, call);
+    assert_true(becalm_call_ended(call));
+    assert_int_equal(call->record.attempt[0].outcome, BECALM_OUTCOME_TIMED_OUT);
+    assert_int_equal(call->record.reason, BECALM_WHY_DEADLINE);
+    free(lab.memory);
+}
+
+/* A failed answer whose head the driver holds back says by itself whether a retry may follow, and when. */
+static void test_beside__not_while_a_failed_answer_is_held(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_written(&lab);
+    struct becalm_call *call = overtaken(&lab, &(struct becalm_request){.idempotent = true});
+    const struct becalm_outcome failed = {.kind = BECALM_OUTCOME_REJECTED, .status = 503, .stop = true};
+    step(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_HELD, .slot = 0, .outcome = failed});
+    check_eq_u64(lab.action.wake_at, call->record.began_at + TIMEOUT);
+    lab.now = call->record.began_at + TIMEOUT / 2;
+    timer(&lab, call);
+    assert_int_equal(lab.action.flags, 0);
+    step(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_HEAD, .slot = 0, .outcome = failed});
+    assert_int_equal(lab.action.why, BECALM_WHY_STOPPED);
+    check_eq_u64(call->record.attempts, 1);
+    free(lab.memory);
+}
+
+static void test_beside__the_second_waited_for_nothing(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_written(&lab);
+    struct becalm_call *call = doubled(&lab);
+    check_eq_u64(call->record.attempt[1].waited, 0);
+    check_eq_u64(call->record.attempt[1].sent_at, call->record.began_at + TIMEOUT / 2);
+    free(lab.memory);
+}
+
+static void test_beside__a_second_that_is_refused_leaves_no_retry_after(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_written(&lab);
+    struct becalm_call *call = overtaken(&lab, &(struct becalm_request){.idempotent = true});
+    becalm_ns wake_at = lab.action.wake_at;
+    becalm_breaker_force(lab.target.breaker, &lab.policy.breaker, &(struct becalm_moment){.now = lab.now},
+                         BECALM_BREAKER_OPEN);
+    lab.now = wake_at;
+    timer(&lab, call);
+    assert_int_equal(lab.action.flags, 0);
+    done(&lab, call, 0, BECALM_OUTCOME_FAILED);
+    assert_int_equal(lab.action.why, BECALM_WHY_NOT_LISTED);
+    check_eq_u64(lab.action.retry_after, BECALM_NEVER);
+    free(lab.memory);
+}
+
 BECALM_TESTS(cmocka_unit_test(test_beside__after_half_of_a_written_timeout_a_second_attempt_goes_to_another_host),
              cmocka_unit_test(test_beside__the_first_may_still_answer_and_its_second_costs_nothing),
              cmocka_unit_test(test_beside__the_first_times_out_and_the_second_goes_on),
@@ -434,4 +560,10 @@ BECALM_TESTS(cmocka_unit_test(test_beside__after_half_of_a_written_timeout_a_sec
              cmocka_unit_test(test_beside__the_wait_for_a_connection_does_not_count),
              cmocka_unit_test(test_beside__a_request_that_streams_begins_when_it_is_sent),
              cmocka_unit_test(test_beside__a_call_that_is_found_to_stream_gets_none),
-             cmocka_unit_test(test_beside__a_reload_keeps_the_usual_time_if_the_timeout_is_the_same))
+             cmocka_unit_test(test_beside__a_reload_keeps_the_usual_time_if_the_timeout_is_the_same),
+             cmocka_unit_test(test_beside__a_second_that_was_sent_and_beaten_stays_counted),
+             cmocka_unit_test(test_beside__a_second_that_gets_no_connection_costs_nothing),
+             cmocka_unit_test(test_beside__a_call_whose_first_timed_out_ends_by_its_deadline),
+             cmocka_unit_test(test_beside__not_while_a_failed_answer_is_held),
+             cmocka_unit_test(test_beside__the_second_waited_for_nothing),
+             cmocka_unit_test(test_beside__a_second_that_is_refused_leaves_no_retry_after))

@@ -731,6 +731,32 @@ static void test_overdue__what_forbids_a_retry_forbids_one_beside_it(void **stat
     }
 }
 
+/* A failed answer whose head the driver holds back: before the attempt is overdue, or while it waits for other layers.
+ */
+static void test_overdue__nothing_is_sent_beside_a_failed_answer_that_is_held(void **state)
+{
+    (void)state;
+    for (int layers = 0; layers < 2; layers++) {
+        struct lab lab;
+        lab_open(&lab);
+        answers(&lab, 20 * BECALM_MS, 400);
+        struct becalm_call *call = &lab.call[0];
+        begin_request(&lab, call, &(struct becalm_request){.idempotent = true, .attempt_from_above = layers == 1});
+        if (layers == 1) {
+            lab.now = lab.action.wake_at;
+            step_with(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_TIMER}, UINT64_MAX / 2);
+            check_between_u64(call->slot[0].beside_at, lab.now + 1, BECALM_NEVER - 1);
+        }
+        const struct becalm_outcome failed = {.kind = BECALM_OUTCOME_REJECTED, .status = 503};
+        step(&lab, call, (struct becalm_event){.kind = BECALM_EVENT_HELD, .slot = 0, .outcome = failed});
+        for (becalm_ns end = lab.now + 20 * BECALM_S; lab.now < end; lab.now = lab.action.wake_at) {
+            timer(&lab, call);
+            assert_int_equal(lab.action.flags, 0);
+        }
+        free(lab.memory);
+    }
+}
+
 BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_has_its_time),
              cmocka_unit_test(test_overdue__a_slow_answer_of_a_quick_service_arrives),
              cmocka_unit_test(test_overdue__the_one_beside_it_may_answer_first),
@@ -756,4 +782,5 @@ BECALM_TESTS(cmocka_unit_test(test_overdue__before_anything_is_known_an_attempt_
              cmocka_unit_test(test_overdue__a_gate_takes_answers_within_half_of_the_time_left_for_soon_enough),
              cmocka_unit_test(test_overdue__a_gate_takes_usual_answers_for_usual),
              cmocka_unit_test(test_overdue__what_forbids_a_retry_forbids_one_beside_it),
-             cmocka_unit_test(test_overdue__a_written_timeout_is_exact))
+             cmocka_unit_test(test_overdue__a_written_timeout_is_exact),
+             cmocka_unit_test(test_overdue__nothing_is_sent_beside_a_failed_answer_that_is_held))

@@ -521,6 +521,11 @@ BECALM__COLD static void unsent_out(struct step *s, uint32_t slot)
     if (!alone) {
         return;
     }
+    if (call->record.attempts > 0 && s->now >= call->deadline_at) {
+        becalm__call_explain(s, 0, 0);
+        becalm__call_finish(s, BECALM_WHY_DEADLINE); /* an attempt was sent: the call did not fail for a connection */
+        return;
+    }
     becalm__call_explain(s, becalm_ns_since(s->now, live->sent_at), may_wait);
     call->retry_after = call->policy->gate.retry_after;
     becalm__call_finish(s, BECALM_WHY_NO_CONNECTION);
@@ -542,7 +547,8 @@ static bool may_go_beside(const struct becalm_call *call, const struct becalm_li
 {
     bool rare = live->number != 0 || becalm_due_is_rare(call->target->due);
     return rare && call->policy->retry_overdue && call->policy->timeout_kind != BECALM_TIMEOUT_NONE &&
-           live->number == 0 && !call->request.retry_from_above && !call->request.alone && !is_probing(call, live);
+           live->number == 0 && live->second == BECALM_SECOND_NONE && !call->request.retry_from_above &&
+           !call->request.alone && !is_probing(call, live);
 }
 
 /* When a second attempt may be sent beside an overdue one. The layers of a chain notice at the same moment. So each

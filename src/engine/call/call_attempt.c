@@ -85,7 +85,8 @@ static inline void record_open(struct step *s, uint32_t number, const struct bec
         .host = live->host,
         .open = true,
         .hedge = live->hedge,
-        .waited = number == 0 || live->hedge ? 0 : becalm_ns_since(s->now, call->failed_at),
+        /* beside another attempt that has not ended: nothing was waited for */
+        .waited = number == 0 || live->hedge || call->live != 0 ? 0 : becalm_ns_since(s->now, call->failed_at),
         .sent_at = s->now,
     };
     call->record.attempts = number + 1;
@@ -434,6 +435,11 @@ void becalm__attempt_held(struct step *s, uint32_t slot, const struct becalm_out
     struct becalm_live *live = &s->call->slot[slot];
     limit_tell(s, live, outcome, becalm_outcome_traits(outcome->kind)->evidence);
     becalm__call_place_answer(s, &live->slot);
+    if (!becalm__call_hedges(s->call)) { /* whether a retry follows this answer, and when, is decided at its head */
+        live->second = BECALM_SECOND_NEVER;
+        live->beside_at = BECALM_NEVER;
+        s->call->next_at = BECALM_NEVER;
+    }
 }
 
 BECALM__COLD void becalm__attempt_overdue(struct step *s, uint32_t slot)

@@ -494,19 +494,30 @@ static enum becalm_reason beside_take(struct step *s, uint32_t slot)
     return budgets_take(s, late.kind) ? BECALM_WHY_OK : BECALM_WHY_BUDGET_EMPTY;
 }
 
+/* True: it is paid, and the slot `next` holds its place and permit. */
+static bool beside_allowed(struct step *s, uint32_t slot, uint32_t *next)
+{
+    if (beside_take(s, slot) != BECALM_WHY_OK) {
+        return false;
+    }
+    *next = becalm__attempt_slot(s->call);
+    if (resend_allowed(s, becalm__attempt_ready(s->call, *next)) != BECALM_WHY_OK) {
+        becalm__attempt_unspend(s);
+        return false;
+    }
+    return true;
+}
+
 BECALM__COLD void becalm__call_beside(struct step *s)
 {
     struct becalm_call *call = s->call;
     uint32_t slot = (uint32_t)__builtin_ctz(call->live);
-    bool sent = (s->action->flags & BECALM_DO_SEND) != 0;
-    if (sent || becalm__call_hedges(call) || beside_take(s, slot) != BECALM_WHY_OK) {
-        becalm__call_explain(s, 0, 0); /* the call goes on, so the refusal is not its reason yet */
-        return;
-    }
-    uint32_t next = becalm__attempt_slot(call);
-    if (resend_allowed(s, becalm__attempt_ready(call, next)) != BECALM_WHY_OK) {
-        becalm__attempt_unspend(s);
+    becalm_ns retry_after = call->retry_after;
+    uint32_t next;
+    if ((s->action->flags & BECALM_DO_SEND) != 0 || becalm__call_hedges(call) || !beside_allowed(s, slot, &next)) {
+        /* The call goes on: the refusal is not its reason yet, and nobody has to wait for that. */
         becalm__call_explain(s, 0, 0);
+        call->retry_after = retry_after;
         return;
     }
     if (call->target->rate != NULL) {
