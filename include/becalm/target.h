@@ -46,8 +46,9 @@ static inline becalm_ns becalm_target_timeout(const struct becalm_target *target
                                                             : becalm_due_time(target->due, policy->attempt_timeout);
 }
 
-/* The time after which an attempt is overdue now, so that a retry may be sent beside it; NEVER: it is not known yet, or
- * the timeout comes first, or a retry waits for the end of the attempt before it. */
+/* The time after which an attempt is overdue now, so that a retry may be sent beside it; NEVER: the timeout comes
+ * first, or no retry is sent beside an attempt: by the policy, in shadow mode, and where calls hedge. Before any
+ * latency is known it is BECALM_DUE_START or more, and then a timeout of 30 s or less comes first. */
 BECALM_API becalm_ns becalm_target_overdue(const struct becalm_target *, const struct becalm_policy *);
 
 /* Bytes for all parts that the policy switches on; `hosts` may be 0; `cells` is the number of threads, at most 64. */

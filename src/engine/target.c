@@ -61,7 +61,8 @@ static void lay_out(struct becalm_target *target, struct arena *arena, const str
 
 becalm_ns becalm_target_overdue(const struct becalm_target *target, const struct becalm_policy *policy)
 {
-    if (target->due == NULL || !policy->retry_overdue || policy->max_retries == 0 || !becalm_due_known(target->due) ||
+    bool hedges = target->hedge != NULL && policy->hedge.enabled;
+    if (target->due == NULL || !policy->retry_overdue || policy->max_retries == 0 || hedges || policy->shadow ||
         policy->timeout_kind == BECALM_TIMEOUT_NONE) {
         return BECALM_NEVER;
     }

@@ -328,7 +328,7 @@ static void test_beside__what_forbids_a_retry_forbids_it(void **state)
         switch_off(&lab, off);
         struct becalm_call *call = overtaken(&lab, &(struct becalm_request){.idempotent = true});
         lab.policy.limit.max = off == LIMIT ? 1 : lab.policy.limit.max;
-        bool told = off != KEY && off != RETRIES;
+        bool told = off != KEY && off != RETRIES && off != SHADOW;
         check_eq_u64(becalm_target_overdue(&lab.target, &lab.policy), told ? TIMEOUT / 2 : BECALM_NEVER);
         check_eq_u64(sends_beside_after(&lab, call), off == NOTHING ? TIMEOUT / 2 : BECALM_NEVER);
         free(lab.memory);
@@ -544,6 +544,48 @@ static void test_beside__a_second_that_is_refused_leaves_no_retry_after(void **s
     free(lab.memory);
 }
 
+static becalm_ns told_with(bool hedges, bool shadow)
+{
+    struct lab lab;
+    lab_written(&lab);
+    lab.policy.hedge.enabled = hedges;
+    lab_reopen(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    lab.policy.shadow = shadow;
+    becalm_ns told = becalm_target_overdue(&lab.target, &lab.policy);
+    free(lab.memory);
+    return told;
+}
+
+static void test_beside__no_time_is_told_where_none_is_sent(void **state)
+{
+    (void)state;
+    check_eq_u64(told_with(false, false), TIMEOUT / 2);
+    check_eq_u64(told_with(true, false), BECALM_NEVER);
+    check_eq_u64(told_with(false, true), BECALM_NEVER);
+}
+
+/* Eight quick answers, not enough to know what is usual: an attempt is overdue after 30 s, or half of a long timeout.
+ */
+static void test_beside__a_long_timeout_is_told_before_anything_is_known(void **state)
+{
+    (void)state;
+    static const becalm_ns timeouts[] = {40 * BECALM_S, 90 * BECALM_S};
+    for (size_t i = 0; i < sizeof timeouts / sizeof timeouts[0]; i++) {
+        struct lab lab;
+        lab_written(&lab);
+        lab.policy.attempt_timeout = timeouts[i];
+        lab.policy.deadline = 4 * timeouts[i];
+        lab_reopen(&lab);
+        answers(&lab, 20 * BECALM_MS, 8);
+        assert_false(becalm_due_known(lab.target.due));
+        becalm_ns told = becalm_target_overdue(&lab.target, &lab.policy);
+        check_eq_u64(told, becalm_ns_max(BECALM_DUE_START, timeouts[i] / 2));
+        check_eq_u64(sends_beside_after(&lab, overtaken(&lab, &(struct becalm_request){.idempotent = true})), told);
+        free(lab.memory);
+    }
+}
+
 BECALM_TESTS(cmocka_unit_test(test_beside__after_half_of_a_written_timeout_a_second_attempt_goes_to_another_host),
              cmocka_unit_test(test_beside__the_first_may_still_answer_and_its_second_costs_nothing),
              cmocka_unit_test(test_beside__the_first_times_out_and_the_second_goes_on),
@@ -566,4 +608,6 @@ BECALM_TESTS(cmocka_unit_test(test_beside__after_half_of_a_written_timeout_a_sec
              cmocka_unit_test(test_beside__a_call_whose_first_timed_out_ends_by_its_deadline),
              cmocka_unit_test(test_beside__not_while_a_failed_answer_is_held),
              cmocka_unit_test(test_beside__the_second_waited_for_nothing),
-             cmocka_unit_test(test_beside__a_second_that_is_refused_leaves_no_retry_after))
+             cmocka_unit_test(test_beside__a_second_that_is_refused_leaves_no_retry_after),
+             cmocka_unit_test(test_beside__no_time_is_told_where_none_is_sent),
+             cmocka_unit_test(test_beside__a_long_timeout_is_told_before_anything_is_known))
