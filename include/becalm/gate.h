@@ -80,15 +80,17 @@ struct becalm_ticket {
     void *owner;   /* for the driver: which call this is */
     uint64_t flow; /* which client calls; 0: no client is known */
     becalm_ns queued_at;
-    becalm_ns leave_at;         /* when it leaves by itself, unless it may stay on */
-    becalm_ns expires_at;       /* the call's deadline */
-    becalm_ns patience;         /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
-                                   been non-empty for longer than half of it */
-    bool patient;               /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
-    bool unhurried;             /* the policy has no timeout, so the call may wait for a quarter of the time to its
-                                   deadline, even beyond its patience, and CoDel waits for longer; cleared if
-                                   too many calls of a caller wait already */
-    becalm_ns timeout;          /* how long its attempt may take once sent: the slot is judged by it */
+    becalm_ns leave_at;   /* when it leaves by itself, unless it may stay on */
+    becalm_ns expires_at; /* the call's deadline */
+    becalm_ns patience;   /* the longest it may wait: half of its timeout; a quarter, in a gate's queue that has
+                             been non-empty for longer than half of it */
+    becalm_ns usual_wait; /* in a caller's line: it may wait for so long in any case, unless max_wait was set; 0 if
+                             the usual time of an answer is not known */
+    bool patient;         /* it waited for a host that restarts: neither max_wait nor CoDel applies to it */
+    bool unhurried;       /* the policy has no timeout, so the call may wait for a quarter of the time to its
+                             deadline, even beyond its patience, and CoDel waits for longer; cleared if
+                             too many calls of a caller wait already */
+    becalm_ns timeout;    /* how long its attempt may take once sent: the slot is judged by it */
     enum becalm_reason verdict; /* set by becalm_queue_next: OK to send, or why not */
     uint32_t line;              /* private to the queue */
 };
@@ -152,9 +154,9 @@ BECALM_API bool becalm_gate_admit(struct becalm_gate *, const struct becalm_gate
 
 /* The limit is reached: queues the ticket. False if the queue is full, or has as many calls of this flow as it may
  * have. In a full queue the latest call of a longer line makes room for a flow that has less than its share. Set owner,
- * flow, expires_at, patience, patient, unhurried and timeout before, and queue first attempts only. After true call
- * becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and no other
- * worker would notice; and a call that was dropped to make room must get its verdict. */
+ * flow, expires_at, patience, usual_wait, patient, unhurried and timeout before, and queue first attempts only. After
+ * true call becalm_queue_next() until NULL: a slot may have come free between the refusal by the limit and this, and no
+ * other worker would notice; and a call that was dropped to make room must get its verdict. */
 BECALM_API bool becalm_queue_enter(struct becalm_queue *, const struct becalm_gate_policy *, becalm_ns now,
                                    struct becalm_ticket *);
 

@@ -43,6 +43,32 @@ uint64_t becalm__units_at_start(const struct becalm_limit_policy *policy)
     return slots * becalm__units_per_slot(policy->kind);
 }
 
+BECALM__COLD void becalm__units_restart(struct becalm_limit *limit, const struct becalm_limit_policy *policy)
+{
+    uint64_t start = becalm__units_at_start(policy);
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    while (units < start && !atomic_compare_exchange_weak_explicit(&limit->units, &units, start, memory_order_relaxed,
+                                                                   memory_order_relaxed)) {
+    }
+}
+
+BECALM__COLD void becalm__limit_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                     becalm_ns now, const struct becalm_slot *slot)
+{
+    switch (policy->kind) {
+    case BECALM_LIMIT_SLOTS:
+        becalm__slots_late(limit, policy, now, slot);
+        return;
+    case BECALM_LIMIT_AIMD:
+        becalm__aimd_late(limit, policy, now, slot);
+        return;
+    case BECALM_LIMIT_FIXED:
+    case BECALM_LIMIT_NONE:
+        return;
+    }
+    BECALM_UNREACHABLE();
+}
+
 void becalm_limit_defaults(struct becalm_limit_policy *policy, enum becalm_limit_kind kind)
 {
     *policy = (struct becalm_limit_policy){.kind = kind, .min = 1, .max = 10000, .max_answers = 100000};

@@ -288,23 +288,16 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_at_one(limit, policy, now, slot->timeout);
 }
 
-/* Cuts that were caused by timeouts of overdue attempts are undone, as TCP undoes the cut after a retransmission that
- * was not needed (RFC 3522): the limit is set to its value before all these cuts. `well` would be too low: an overdue
- * attempt holds no slot, so that far fewer slots seemed to be in use than there were. */
 BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                                     const struct becalm_slot *slot)
 {
-    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    uint64_t start = becalm__units_at_start(policy);
     (void)run_move(limit, BECALM_EVIDENCE_SUCCESS);
     success_stamp(limit, now, slot, false);
     becalm__pace_end(limit);
     series_answer(limit, slot);
     atomic_store_explicit(&limit->well, BECALM__NEVER_CUT, memory_order_relaxed);
     atomic_store_explicit(&limit->narrowed, 0, memory_order_relaxed);
-    while (units < start && !atomic_compare_exchange_weak_explicit(&limit->units, &units, start, memory_order_relaxed,
-                                                                   memory_order_relaxed)) {
-    }
+    becalm__units_restart(limit, policy);
 }
 
 BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy,

@@ -445,12 +445,17 @@ static bool is_brisk(const struct sample *s)
     return s->latency <= s->timeout / BRISK_PART / BECALM_US;
 }
 
+static void success_stamp(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout, becalm_ns sent_at)
+{
+    becalm__success_stamp(limit, now, timeout);
+    if (!becalm__is_overtaken(limit, sent_at)) {
+        atomic_store_explicit(&limit->ok_sent_at, sent_at, memory_order_relaxed);
+    }
+}
+
 static void success_note(struct becalm_limit *limit, const struct becalm_limit_policy *policy, const struct sample *s)
 {
-    becalm__success_stamp(limit, s->now, s->timeout);
-    if (!becalm__is_overtaken(limit, s->sent_at)) {
-        atomic_store_explicit(&limit->ok_sent_at, s->sent_at, memory_order_relaxed);
-    }
+    success_stamp(limit, s->now, s->timeout, s->sent_at);
     if (!s->bad) {
         becalm__units_grow(limit, policy, is_brisk(s));
     }
@@ -553,6 +558,18 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
     } else if (timed_out) {
         timeout_note(limit, policy, &s, j.run);
     }
+}
+
+BECALM__COLD void becalm__slots_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                     becalm_ns now, const struct becalm_slot *slot)
+{
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&limit->evidence, &word, becalm__evidence_with_run(word, 0),
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    evidence_drop(limit);
+    success_stamp(limit, now, slot->timeout, slot->sent_at);
+    becalm__units_restart(limit, policy);
 }
 
 /* A success like those before it: weighing it would change nothing. A quick one moves last_ok_at with quick_at, so that

@@ -296,6 +296,9 @@ becalm_ns becalm__ticket_patience(const struct becalm_ticket *ticket, const stru
     bool gives_way = !policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT && ticket->timeout != BECALM_NEVER;
     becalm_ns wait = becalm_ns_min(ticket->patience,
                                    gives_way ? becalm_ns_max(policy->max_wait, ticket->timeout / 2) : policy->max_wait);
+    if (policy->caller && policy->max_wait == BECALM__GATE_MAX_WAIT) {
+        wait = becalm_ns_max(wait, ticket->usual_wait);
+    }
     becalm_ns left = becalm_ns_left(ticket->queued_at, ticket->expires_at);
     return ticket->unhurried ? becalm_ns_max(wait, left / 4) : wait;
 }

@@ -141,7 +141,7 @@ static const struct schema_key rules[] = {
     {"gate.targetQueueTime", FIELD(DURATION, policy.gate.target_wait), RANGE(BECALM_US, HOUR),
      .sentence = "a call that waited longer is dropped while the queue stays full"},
     {"gate.maxQueueTime", FIELD(DURATION, policy.gate.max_wait), RANGE(BECALM_US, HOUR),
-     .sentence = "the longest time that a call waits in the gate; the default is extended to half of the attempt's timeout if that is longer, and to a quarter of the time to the deadline where no attemptTimeout is written"},
+     .sentence = "the longest time that a call waits in the gate; the default is extended to half of the attempt's timeout if that is longer (in a caller, to twice the usual time of an answer), and to a quarter of the time to the deadline where no attemptTimeout is written"},
     {"gate.minQueue", FIELD(INTEGER, policy.gate.min_queue), RANGE(0, MILLION),
      .sentence = "while fewer calls than this wait, none is dropped because of targetQueueTime"},
     {"gate.maxQueue", FIELD(INTEGER, policy.gate.max_queue), RANGE(0, MILLION),

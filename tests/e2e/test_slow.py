@@ -8,6 +8,7 @@ import pytest
 
 from conftest import policy_of
 from host import Reply, wait_until
+from load import Load, reasons, statuses
 from test_admin import target
 from test_lines import status_of_upload
 
@@ -73,6 +74,17 @@ def test_a_report_of_seven_seconds_arrives_and_a_hang_is_given_up_and_told_with_
     for line in lines.values():
         assert line["level"] == "warn" and line["service"] == "a"
         assert line["timeout_ms"] == 5000 and line["deadline_ms"] == 60000
+
+
+@pytest.mark.parametrize("role", ["gateway", "sidecar"])
+def test_a_service_that_needs_seven_seconds_from_now_on_loses_no_call(pair, role):
+    """Answers of 5 s are overdue, because they were quick until now. But clients would wait for 60 s, so that an answer
+    after 7 s is in time: the limit is not cut for it, and no call is refused."""
+    gateway, host = pair(f"role: {role}")
+    learn(gateway, "/")
+    host.on("*", Reply(delay=7))
+    results = Load(gateway.port, rate=6, seconds=10).run_through()
+    assert statuses(results) == {200: len(results)}, reasons(results)
 
 
 def test_before_anything_is_known_nothing_is_overdue(pair):

@@ -67,6 +67,25 @@ static void test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_it
     world_close(&w);
 }
 
+/* Where answers usually take 50 ms, the probe is not answered within that quarter: calls wait for 100 ms. */
+static void test_story__calls_wait_for_a_probe_for_twice_the_usual_time_of_an_answer(void **state)
+{
+    (void)state;
+    struct world w;
+    open_breaker(&w, 1);
+    becalm_gate_for_caller(&w.policy.gate);
+    w.policy.attempt_timeout = 160 * MS;
+    w.target.limit->usual = UINT64_C(50000) << 28 | 64;
+    world_call(&w, &(struct plan){.request = post, .reply = {{.hangs = true}}});
+    unsigned second = world_call(&w, &(struct plan){.request = get, .reply = {reply_ok(10 * MS)}});
+    world_run(&w, 1125 * MS); /* there is time for an answer of 62.5 ms of its own after 97.5 ms */
+    assert_false(becalm_call_ended(&w.call[second - 1]->call));
+    world_run(&w, 1130 * MS);
+    assert_true(becalm_call_ended(&w.call[second - 1]->call));
+    assert_int_equal(w.call[second - 1]->call.record.ended_at, 1127500 * BECALM_US);
+    world_close(&w);
+}
+
 static unsigned wait_for_probe(struct world *w, const struct becalm_request *request)
 {
     return world_call(w, &(struct plan){.request = *request, .reply = {reply_ok(10 * MS)}});
@@ -419,6 +438,7 @@ static void test_story__who_the_pace_turned_away_waits_for_one_that_it_let_throu
 BECALM_TESTS(cmocka_unit_test(test_story__a_callers_other_calls_wait_for_the_answer_to_the_probe),
              cmocka_unit_test(test_story__who_waited_for_a_probe_that_failed_is_refused),
              cmocka_unit_test(test_story__nobody_waits_for_a_probe_for_longer_than_a_quarter_of_its_timeout),
+             cmocka_unit_test(test_story__calls_wait_for_a_probe_for_twice_the_usual_time_of_an_answer),
              cmocka_unit_test(test_story__not_everybody_waits_for_a_probe),
              cmocka_unit_test(test_story__callers_wait_for_the_next_probe_of_a_breaker_that_timeouts_opened),
              cmocka_unit_test(test_story__nobody_waits_for_the_next_probe_for_longer_than_a_quarter_of_its_timeout),

@@ -74,7 +74,8 @@ static void serve(struct room *room, uint32_t i)
         if (room->ends_at[i][slot] <= room->now) {
             room->ends_at[i][slot] = BECALM_NEVER;
             feed(room, i,
-                 (struct becalm_event){.kind = BECALM_EVENT_DONE, .slot = slot, .outcome = {BECALM_OUTCOME_OK, 200}});
+                 (struct becalm_event){
+                     .kind = BECALM_EVENT_DONE, .slot = slot, .outcome = {.kind = BECALM_OUTCOME_OK, .status = 200}});
         }
     }
     if (room->wake_at[i] <= room->now) {

@@ -551,12 +551,28 @@ static bool may_go_beside(const struct becalm_call *call, const struct becalm_li
            !call->request.alone && !is_probing(call, live);
 }
 
-/* When a second attempt may be sent beside an overdue one. The layers of a chain notice at the same moment. So each
- * layer but the first waits for a random time, in which another layer may bring the answer. */
+/* Has the service answered an attempt that was sent with this one or later? Then it does not queue, and this attempt
+ * hangs, or is lost. A limit that does not adapt keeps no such time. */
+static bool is_overtaken(const struct becalm_call *call, const struct becalm_live *live)
+{
+    const struct becalm_limit *limit = call->target->limit;
+    return limit == NULL || !becalm__limit_adapts(call->policy->limit.kind) ||
+           becalm__is_overtaken(limit, live->sent_at);
+}
+
+/* No other attempt to the target is in flight. An attempt holds its own slot until it is overdue. */
+static bool is_alone(const struct becalm_call *call)
+{
+    return becalm_limit_in_flight(call->target->limit) <= 1;
+}
+
+/* When a second attempt may be sent beside an overdue one. If others wait, too, and none that was sent later has been
+ * answered, the service may have a queue, and a second attempt would wait at its end. The layers of a chain notice at
+ * the same moment. So each layer but the first waits for a random time, in which another layer may bring the answer. */
 static becalm_ns beside_at(const struct step *s, const struct becalm_live *live)
 {
     const struct becalm_call *call = s->call;
-    if (!may_go_beside(call, live)) {
+    if (!may_go_beside(call, live) || !(is_overtaken(call, live) || is_alone(call))) {
         return BECALM_NEVER;
     }
     uint64_t random = becalm_rand_lane(s->at->random, BECALM_LANE_BESIDE);
@@ -657,15 +673,6 @@ static void slow_down(struct step *s)
             call->slow_at = becalm_ns_min(call->slow_at, at);
         }
     }
-}
-
-/* Has the service answered an attempt that was sent with this one or later? Then it does not queue, and this attempt
- * hangs, or is lost. A limit that does not adapt keeps no such time. */
-static bool is_overtaken(const struct becalm_call *call, const struct becalm_live *live)
-{
-    const struct becalm_limit *limit = call->target->limit;
-    return limit == NULL || !becalm__limit_adapts(call->policy->limit.kind) ||
-           becalm__is_overtaken(limit, live->sent_at);
 }
 
 /* FLYING: the call's first attempt takes much longer than usual, but less than its written timeout. Where no timeout is

@@ -64,12 +64,25 @@ BECALM__COLD static bool breaker_refuse(struct step *s)
     return refuse(s, BECALM_WHY_BREAKER_OPEN);
 }
 
+/* Where answers usually take longer than a caller's call waits to be sent, no answer that it waits for comes by then.
+ * So it waits for at least twice the usual time, as long as it has time for an answer of its own after that. 0: the
+ * usual time is not known. */
+static becalm_ns usual_wait(const struct becalm_call *call, becalm_ns timeout)
+{
+    const struct becalm_limit *limit = call->target->limit;
+    if (limit == NULL || call->policy->limit.kind != BECALM_LIMIT_AIMD) {
+        return 0;
+    }
+    becalm_ns usual = becalm__usual(limit).latency * BECALM_US;
+    return becalm_ns_min(2 * usual, becalm_ns_since(timeout, usual + usual / 4));
+}
+
 /* Waiting for news. While an attempt of another call tests whether the service is well (a probe of the breaker, or an
  * attempt that the limit's pace let through), a call that would be refused may wait for the result. A page makes its
  * calls all at once: if the one that tests succeeds, the rest need not fail. Only a caller's calls wait for news, for
- * at most a quarter of their timeout, and no more calls than may wait in line. No event wakes them: each call looks
- * again by itself after as long as it has waited already. So it sees the result after at most twice the time, with a
- * dozen looks. */
+ * a quarter of their timeout or twice the usual time of an answer, and no more calls than may wait in line. No event
+ * wakes them: each call looks again by itself after as long as it has waited already. So it sees the result after at
+ * most twice the time, with a dozen looks. */
 
 #define FIRST_LOOK BECALM_MS
 
@@ -82,7 +95,7 @@ static becalm_ns news_until(const struct step *s)
     }
     becalm_ns began_at = call->record.began_at;
     becalm_ns timeout = becalm_deadline_clip(began_at, call->deadline_at, call->policy->attempt_timeout);
-    return becalm_ns_after(began_at, timeout / 4);
+    return becalm_ns_after(began_at, becalm_ns_max(timeout / 4, usual_wait(call, timeout)));
 }
 
 /* PACED until it looks again, at the latest at this instant. False: it has waited long enough, or may not wait. */
@@ -180,16 +193,12 @@ static inline bool is_judged_by_due(const struct becalm_call *call)
     return call->policy->limit.kind == BECALM_LIMIT_SLOTS && becalm__call_is_unwritten(call);
 }
 
-/* A learned timeout is two to four times the usual latency, so a quarter of it, beyond which a gate counts answers as
- * slow, could be a usual latency. A learned timeout at its minimum is longer than that; but it cuts no attempt off, so
- * that a queue does less harm than with a timeout from the policy. */
+/* A gate counts answers beyond a quarter of this time as slow. Where no timeout is written, an answer is slow when its
+ * attempt is overdue: nothing cuts it off, so that a queue does less harm than with a timeout from the policy. */
 static inline becalm_ns timeout_judged(const struct becalm_call *call)
 {
     becalm_ns timeout = becalm__call_timeout(call);
-    if (!is_judged_by_due(call)) {
-        return timeout;
-    }
-    return timeout > call->policy->attempt_timeout ? 2 * timeout : timeout + timeout / 2;
+    return is_judged_by_due(call) ? 4 * timeout : timeout;
 }
 
 /* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before
@@ -308,6 +317,7 @@ static bool line_up(struct step *s)
     ticket->patience = ticket->patient             ? becalm_ns_left(s->now, call->berth.leave_at)
                        : call->policy->gate.caller ? timeout / 4
                                                    : timeout / 2;
+    ticket->usual_wait = call->policy->gate.caller ? usual_wait(call, timeout) : 0;
     ticket->expires_at = line_until(s);
     return becalm_queue_enter(call->request.queue, &call->policy->gate, s->now, ticket);
 }

@@ -378,12 +378,15 @@ BECALM__OUTLINE static void permit_note(struct step *s, struct becalm_live *live
     becalm__call_report(s, &live->permit);
 }
 
-/* Was the overdue time only a guess, or is an answer as slow as this one usual? True only where nothing quicker has
- * been learned, before the send or since. If good answers are usually quicker, the service has become slow, and the
- * timeout stands. */
-static bool was_too_soon(const struct becalm_call *call, const struct becalm_live *live)
+/* Was it wrong to take this overdue attempt, which has succeeded, for a sign of overload? No timeout is written, so its
+ * caller would wait until the deadline: an answer in the first half of that time comes soon enough, however quick
+ * answers usually are. A queue that keeps growing makes later answers. A later one is in time only if nothing quicker
+ * has been learned, before the send or since: then the overdue time was a guess. */
+static bool is_in_time(const struct becalm_call *call, const struct becalm_live *live, becalm_ns now)
 {
-    return live->overdue && live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
+    bool early = becalm_ns_since(now, live->sent_at) <= becalm_ns_left(now, call->deadline_at);
+    bool guessed = live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
+    return live->overdue && (early || guessed);
 }
 
 BECALM__COLD void becalm__permit_late(struct step *s, struct becalm_permit *ended, becalm_ns took)
@@ -402,16 +405,16 @@ BECALM__COLD void becalm__permit_late(struct step *s, struct becalm_permit *ende
     becalm__call_report(s, &permit);
 }
 
-/* Limit and breaker were told that this attempt timed out, and now it has succeeded. A caller's limit hears of it only
- * where the timeout was too short. */
+/* Limit and breaker were told that this attempt timed out, and now it has succeeded. The limit hears of it only if
+ * the answer came in time. */
 BECALM__COLD static void late_tell(struct step *s, struct becalm_live *live)
 {
     if (live->overdue && live->permit.overdue) {
         becalm__permit_late(s, &live->permit, becalm_ns_since(s->now, live->sent_at));
     }
     struct becalm_limit *limit = s->call->target->limit;
-    if (limit != NULL && s->call->policy->limit.kind == BECALM_LIMIT_AIMD && was_too_soon(s->call, live)) {
-        becalm__aimd_late(limit, &s->call->policy->limit, s->now, &live->slot);
+    if (limit != NULL && is_in_time(s->call, live, s->now)) {
+        becalm__limit_late(limit, &s->call->policy->limit, s->now, &live->slot);
     }
 }
 
