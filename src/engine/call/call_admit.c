@@ -195,7 +195,7 @@ static inline bool is_judged_by_due(const struct becalm_call *call)
 
 /* A gate counts answers beyond a quarter of this time as slow. Where no timeout is written, an answer is slow when its
  * attempt is overdue: nothing cuts it off, so that a queue does less harm than with a timeout from the policy. */
-static inline becalm_ns timeout_judged(const struct becalm_call *call)
+static BECALM__INLINE becalm_ns timeout_judged(const struct becalm_call *call)
 {
     becalm_ns timeout = becalm__call_timeout(call);
     return is_judged_by_due(call) ? 4 * timeout : timeout;
@@ -205,7 +205,7 @@ static inline becalm_ns timeout_judged(const struct becalm_call *call)
  * others are; but not less than a tenth of the policy's, so that a caller with a deadline of 1 ms can't make every
  * answer look slow. Where no timeout is written, the deadline is no sign of a hurry: an answer within half of the time
  * left, which is a quarter of twice that time, comes soon enough. */
-static inline becalm_ns timeout_of(const struct step *s)
+static BECALM__INLINE becalm_ns timeout_of(const struct step *s)
 {
     becalm_ns timeout = timeout_judged(s->call);
     becalm_ns left = becalm_ns_left(s->now, s->call->deadline_at);
