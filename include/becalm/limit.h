@@ -74,6 +74,7 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
     BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
     BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */
+    BECALM_ATOMIC(uint64_t) cut_off_at; /* when an attempt with a written timeout last timed out; 0: none did */
     /* These are words of aimd. Attempts that were sent later than this are noted in `among`, because the service
      * rejected one. */
     BECALM_ATOMIC(uint64_t) bursts_since;

@@ -52,9 +52,21 @@ BECALM__COLD void becalm__units_restart(struct becalm_limit *limit, const struct
     }
 }
 
+#define CUT_OFF_LATELY (60 * BECALM_S)
+
+/* Has an attempt with a written timeout timed out lately? */
+static bool cuts_off(const struct becalm_limit *limit, becalm_ns now)
+{
+    becalm_ns at = atomic_load_explicit(&limit->cut_off_at, memory_order_relaxed);
+    return at != 0 && becalm_ns_since(now, at) < CUT_OFF_LATELY;
+}
+
 BECALM__COLD void becalm__limit_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                      becalm_ns now, const struct becalm_slot *slot)
 {
+    if (cuts_off(limit, now)) {
+        return;
+    }
     switch (policy->kind) {
     case BECALM_LIMIT_SLOTS:
         becalm__slots_late(limit, policy, now, slot);
@@ -139,6 +151,7 @@ void becalm_limit_carry(struct becalm_limit *to, const struct becalm_limit_polic
     if (to_policy->kind == from_policy->kind) {
         word_copy(&to->reference, &from->reference);
         word_copy(&to->quick_at, &from->quick_at);
+        word_copy(&to->cut_off_at, &from->cut_off_at);
         word_copy(&to->pace, &from->pace);
         word_copy(&to->ok_sent_at, &from->ok_sent_at);
         well_carry(to, from, to_policy->max * per);

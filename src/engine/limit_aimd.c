@@ -288,6 +288,14 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
     becalm__pace_at_one(limit, policy, now, slot->timeout);
 }
 
+/* Rejections have cut the limit, too, and a late answer says nothing of these: back to the number that they left. */
+BECALM__COLD static void narrowed_restore(struct becalm_limit *limit)
+{
+    uint64_t to = atomic_load_explicit(&limit->narrowed_to, memory_order_relaxed);
+    atomic_store_explicit(&limit->well, to << BECALM__WELL_BITS | BECALM__WELL_ANSWERED, memory_order_relaxed);
+    units_restore(limit);
+}
+
 BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now,
                                     const struct becalm_slot *slot)
 {
@@ -295,8 +303,11 @@ BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct bec
     success_stamp(limit, now, slot, false);
     becalm__pace_end(limit);
     series_answer(limit, slot);
+    if (atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0) {
+        narrowed_restore(limit);
+        return;
+    }
     atomic_store_explicit(&limit->well, BECALM__NEVER_CUT, memory_order_relaxed);
-    atomic_store_explicit(&limit->narrowed, 0, memory_order_relaxed);
     becalm__units_restart(limit, policy);
 }
 
@@ -313,6 +324,9 @@ BECALM__COLD void becalm__aimd_note(struct becalm_limit *limit, const struct bec
         success_note(limit, policy, at->now, slot);
         return;
     case BECALM_EVIDENCE_TIMEOUT:
+        becalm__cut_off_note(limit, at->now);
+        timeout_note(limit, policy, at->now, slot, evidence);
+        return;
     case BECALM_EVIDENCE_OVERDUE:
         timeout_note(limit, policy, at->now, slot, evidence);
         return;

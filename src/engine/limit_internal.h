@@ -189,13 +189,19 @@ bool becalm__aimd_hangs(const struct becalm_limit *, becalm_ns timeout);
 /* An attempt that was noted as a timeout has succeeded after all, and in time: the timeout was too short for it. The
  * cuts that such timeouts caused are undone, as TCP undoes the cut after a retransmission that was not needed (RFC
  * 3522): the limit is set to its value before all these cuts. For AIMD `well` would be too low: an overdue attempt
- * holds no slot, so that far fewer slots seemed to be in use than there were. */
+ * holds no slot, so that far fewer slots seemed to be in use than there were. Nothing is undone while attempts with a
+ * written timeout time out at the same limit: they can't wait for as long. */
 void becalm__limit_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                         const struct becalm_slot *);
 void becalm__slots_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                         const struct becalm_slot *);
 void becalm__aimd_late(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now,
                        const struct becalm_slot *);
+
+static inline void becalm__cut_off_note(struct becalm_limit *limit, becalm_ns now)
+{
+    atomic_store_explicit(&limit->cut_off_at, now, memory_order_relaxed);
+}
 
 /* At least the value that the limit starts with. */
 void becalm__units_restart(struct becalm_limit *, const struct becalm_limit_policy *);

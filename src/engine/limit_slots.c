@@ -535,6 +535,9 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
 {
     struct sample s = sample_make(limit, now, slot, evidence);
     bool timed_out = evidence == BECALM_EVIDENCE_TIMEOUT || evidence == BECALM_EVIDENCE_OVERDUE;
+    if (evidence == BECALM_EVIDENCE_TIMEOUT) {
+        becalm__cut_off_note(limit, now);
+    }
     s.late = timed_out || evidence == BECALM_EVIDENCE_GIVEN_UP;
     s.bad |= timed_out;
     if (s.late && !s.bad) {
@@ -560,6 +563,15 @@ BECALM__COLD static void note_weigh(struct becalm_limit *limit, const struct bec
     }
 }
 
+/* An attempt that left a ghost has been answered: the service works on it no more. */
+static void ghost_end(struct becalm_limit *limit)
+{
+    uint64_t ghosts = atomic_load_explicit(&limit->ghosts, memory_order_relaxed);
+    while (ghosts > 0 && !atomic_compare_exchange_weak_explicit(&limit->ghosts, &ghosts, ghosts - 1,
+                                                                memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 BECALM__COLD void becalm__slots_late(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                                      becalm_ns now, const struct becalm_slot *slot)
 {
@@ -569,6 +581,7 @@ BECALM__COLD void becalm__slots_late(struct becalm_limit *limit, const struct be
     }
     evidence_drop(limit);
     success_stamp(limit, now, slot->timeout, slot->sent_at);
+    ghost_end(limit);
     becalm__units_restart(limit, policy);
 }
 

@@ -479,6 +479,24 @@ static void test_overdue__nothing_is_sent_beside_it_while_others_wait_and_none_o
     check_eq_u64(beside_after_where_another(0), BECALM_NEVER);
 }
 
+/* The last of three calls is not alone because the other two are overdue already. */
+static void test_overdue__nothing_is_sent_beside_the_last_of_a_page_that_waits(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab);
+    answers(&lab, 20 * BECALM_MS, 400);
+    for (int i = 0; i < 3; i++) {
+        begin(&lab, &lab.call[i], true);
+    }
+    lab.now += 5 * BECALM_S;
+    for (int i = 0; i < 3; i++) {
+        timer(&lab, &lab.call[i]);
+        assert_int_equal(lab.action.flags & BECALM_DO_SEND, 0);
+    }
+    free(lab.memory);
+}
+
 static void test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_alone(void **state)
 {
     (void)state;
@@ -520,12 +538,17 @@ static void test_overdue__nothing_is_sent_beside_it_before_anything_was_answered
 
 /* The answers before, the time after which calls are overdue, and the end of the first of them. */
 struct late {
-    int quick; /* answers of 20 ms, before */
-    becalm_ns due;
+    int quick;     /* answers of 20 ms, before */
+    becalm_ns due; /* 0: as the policy has it now */
     enum becalm_limit_kind kind;
     enum becalm_outcome_kind end;
     becalm_ns since; /* the duration of answers that come while it is overdue; 0: there are none */
     becalm_ns more;  /* how long after that it ends */
+    becalm_ns usual; /* what is known of answers instead, before; 0: that of the quick ones */
+    bool narrowed;   /* rejections had cut the limit, too, to twenty slots */
+    bool cuts_off;   /* an attempt with a written timeout timed out meanwhile */
+    bool waits;      /* another call waits in line */
+    bool forever;    /* the policy has no deadline */
 };
 
 /* Four hundred answers of this length are known, from one moment to the next. */
@@ -540,6 +563,31 @@ static void learn(struct lab *lab, becalm_ns took)
     becalm_due_carry(lab->target.due, &due);
 }
 
+#define NARROWED 20
+
+/* What the end of the call may change: the limit, and whether the line is to be served. */
+static void late_end(struct lab *lab, const struct late *late)
+{
+    struct becalm_queue queue;
+    struct becalm_ticket ticket = {.expires_at = BECALM_NEVER, .patience = BECALM_S};
+    if (late->narrowed) {
+        lab->target.limit->narrowed = 2048 << 8;
+        lab->target.limit->narrowed_to = NARROWED * 20;
+    }
+    if (late->cuts_off) {
+        lab->target.limit->cut_off_at = lab->now - 59 * BECALM_S;
+    }
+    if (late->waits) {
+        becalm_queue_init(&queue, lab->target.gate, lab->target.limit);
+        assert_true(becalm_queue_enter(&queue, &lab->policy.gate, lab->now, &ticket));
+    }
+    done(lab, &lab->call[0], 0, late->end);
+    if (late->waits) {
+        assert_true((lab->action.flags & BECALM_DO_SERVE) != 0);
+        becalm_queue_leave(&ticket);
+    }
+}
+
 /* Calls are overdue, all at once, and then one of them ends: does that undo the cut of the limit? If not, the limit may
  * not have changed. */
 static bool is_undone(const struct late *late)
@@ -548,31 +596,39 @@ static bool is_undone(const struct late *late)
     lab_open(&lab);
     lab.policy.breaker.enabled = false;
     lab.policy.limit.kind = late->kind;
+    lab.policy.deadline = late->forever ? BECALM_NEVER : lab.policy.deadline;
     answers(&lab, 20 * BECALM_MS, late->quick);
+    if (late->usual != 0) {
+        learn(&lab, late->usual);
+    }
+    becalm_ns due = late->due != 0 ? late->due : becalm_target_timeout(&lab.target, &lab.policy);
     lab.now += 30 * BECALM_S; /* in which nothing succeeds */
     for (int i = 0; i < CALLS; i++) {
         begin(&lab, &lab.call[i], false);
-        check_eq_u64(lab.action.wake_at, lab.now + late->due);
+        check_eq_u64(lab.action.wake_at, lab.now + due);
     }
-    lab.now += late->due;
+    lab.now += due;
     for (int i = 0; i < CALLS; i++, lab.now += 100 * BECALM_MS) {
         timer(&lab, &lab.call[i]);
     }
-    assert_true(becalm_limit_now(lab.target.limit, &lab.policy.limit) < CALLS / 2);
+    assert_true(becalm_limit_now(lab.target.limit, &lab.policy.limit) < NARROWED);
     if (late->since != 0) {
         learn(&lab, late->since);
     }
     lab.now += late->more;
-    lab.target.limit->narrowed = 2048 << 8; /* as if rejections had also cut it */
     struct becalm_limit before;
     memcpy(&before, lab.target.limit, sizeof before);
-    done(&lab, &lab.call[0], 0, late->end);
-    bool undone = becalm_limit_now(lab.target.limit, &lab.policy.limit) > CALLS / 2;
-    assert_int_equal(memcmp(&before, lab.target.limit, sizeof before) != 0, undone);
+    late_end(&lab, late);
+    uint32_t limit = becalm_limit_now(lab.target.limit, &lab.policy.limit);
+    bool undone = limit >= NARROWED;
+    if (undone && late->kind == BECALM_LIMIT_SLOTS) { /* the service works on one fewer of the others */
+        check_eq_u64(lab.target.limit->ghosts, before.ghosts - 1);
+    }
     if (undone) { /* the whole limit, though far fewer slots were in use */
-        bool gate = late->kind == BECALM_LIMIT_SLOTS;
-        check_eq_u64(becalm_limit_now(lab.target.limit, &lab.policy.limit), gate ? 10000 : 1000);
-        check_eq_u64(lab.target.limit->narrowed, gate ? UINT64_C(2048) << 8 : 0);
+        check_eq_u64(limit, late->narrowed ? NARROWED : late->kind == BECALM_LIMIT_SLOTS ? 10000 : 1000);
+        check_eq_u64(lab.target.limit->narrowed, late->narrowed ? UINT64_C(2048) << 8 : 0);
+    } else if (!late->cuts_off) {
+        assert_memory_equal(&before, lab.target.limit, sizeof before);
     }
     free(lab.memory);
     return undone;
@@ -583,7 +639,7 @@ static bool is_undone(const struct late *late)
 static void test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit(void **state)
 {
     (void)state;
-    struct late late = {1, BECALM_DUE_START, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 0, 0};
+    struct late late = {.quick = 1, .due = BECALM_DUE_START, .kind = BECALM_LIMIT_AIMD, .end = BECALM_OUTCOME_OK};
     assert_true(is_undone(&late));
     late.end = BECALM_OUTCOME_BROKEN;
     assert_false(is_undone(&late));
@@ -595,33 +651,70 @@ static void test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_
 static void test_overdue__an_answer_within_half_of_the_time_to_the_deadline_undoes_the_cuts(void **state)
 {
     (void)state;
-    struct late late = {400, 5 * BECALM_S, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 0, 0};
-    assert_true(is_undone(&late));
-    late.more = 21 * BECALM_S; /* 30 s in all */
-    assert_true(is_undone(&late));
-    late.more++;
+    const enum becalm_limit_kind kinds[] = {BECALM_LIMIT_AIMD, BECALM_LIMIT_SLOTS};
+    for (int i = 0; i < 2; i++) {
+        struct late late = {.quick = 400, .due = 5 * BECALM_S, .kind = kinds[i], .end = BECALM_OUTCOME_OK};
+        assert_true(is_undone(&late));
+        late.more = 21 * BECALM_S; /* 30 s in all */
+        assert_true(is_undone(&late));
+        late.forever = true;
+        assert_true(is_undone(&late));
+        late.more++;
+        assert_false(is_undone(&late));
+        late.forever = false;
+        assert_false(is_undone(&late));
+        late.more = 0;
+        late.end = BECALM_OUTCOME_BROKEN;
+        assert_false(is_undone(&late));
+    }
+}
+
+/* A late answer says nothing of rejections. */
+static void test_overdue__an_answer_in_time_undoes_no_cut_by_rejections(void **state)
+{
+    (void)state;
+    const struct late late = {
+        .quick = 400, .due = 5 * BECALM_S, .kind = BECALM_LIMIT_AIMD, .end = BECALM_OUTCOME_OK, .narrowed = true};
+    assert_true(is_undone(&late)); /* to the twenty slots that the rejections left */
+}
+
+/* Calls of an endpoint with a written timeout can't wait for as long. */
+static void test_overdue__an_answer_in_time_undoes_nothing_where_others_are_cut_off(void **state)
+{
+    (void)state;
+    const struct late late = {
+        .quick = 400, .due = 5 * BECALM_S, .kind = BECALM_LIMIT_SLOTS, .end = BECALM_OUTCOME_OK, .cuts_off = true};
     assert_false(is_undone(&late));
-    late.more = 0;
-    late.end = BECALM_OUTCOME_BROKEN;
-    assert_false(is_undone(&late));
-    const struct late gate = {400, 5 * BECALM_S, BECALM_LIMIT_SLOTS, BECALM_OUTCOME_OK, 0, 0};
-    assert_true(is_undone(&gate));
+}
+
+/* The late attempt has no slot whose end would have the line served. */
+static void test_overdue__who_waits_in_line_is_sent_when_a_late_answer_widens_the_limit(void **state)
+{
+    (void)state;
+    const struct late late = {
+        .quick = 400, .due = 5 * BECALM_S, .kind = BECALM_LIMIT_SLOTS, .end = BECALM_OUTCOME_OK, .waits = true};
+    assert_true(is_undone(&late));
 }
 
 /* A later answer of a service that is known to be quick says that its queue is too long, or that this answer hung. So
- * it is with a service that turned out to be quick meanwhile. */
+ * it is with a service that turned out to be quick meanwhile, and with one that has become slow since. */
 static void test_overdue__a_later_answer_leaves_the_cuts(void **state)
 {
     (void)state;
-    const struct late all[] = {
-        {400, 5 * BECALM_S, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 0, 26 * BECALM_S},
-        {400, 5 * BECALM_S, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 40 * BECALM_S, 26 * BECALM_S},
-        {1, BECALM_DUE_START, BECALM_LIMIT_AIMD, BECALM_OUTCOME_OK, 20 * BECALM_MS, 0},
-        {400, 5 * BECALM_S, BECALM_LIMIT_SLOTS, BECALM_OUTCOME_OK, 0, 26 * BECALM_S},
-        {1, BECALM_DUE_START, BECALM_LIMIT_SLOTS, BECALM_OUTCOME_OK, 20 * BECALM_MS, 0},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        assert_false(is_undone(&all[i]));
+    const enum becalm_limit_kind kinds[] = {BECALM_LIMIT_AIMD, BECALM_LIMIT_SLOTS};
+    for (int i = 0; i < 2; i++) {
+        const struct late all[] = {
+            {.quick = 400, .due = 5 * BECALM_S, .more = 26 * BECALM_S},
+            {.quick = 400, .due = 5 * BECALM_S, .more = 26 * BECALM_S, .since = 40 * BECALM_S},
+            {.quick = 1, .due = BECALM_DUE_START, .since = 20 * BECALM_MS},
+            {.usual = 4 * BECALM_S, .more = 24 * BECALM_S, .since = 40 * BECALM_S},
+        };
+        for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+            struct late late = all[k];
+            late.kind = kinds[i];
+            late.end = BECALM_OUTCOME_OK;
+            assert_false(is_undone(&late));
+        }
     }
 }
 
@@ -871,12 +964,16 @@ BECALM_TESTS(
     cmocka_unit_test(test_overdue__without_a_timeout_only_the_deadline_ends_it_and_the_breaker_hears_of_it),
     cmocka_unit_test(test_overdue__in_a_chain_the_first_layer_sends_it_and_the_others_at_times_of_their_own),
     cmocka_unit_test(test_overdue__nothing_is_sent_beside_it_while_others_wait_and_none_overtook_it),
+    cmocka_unit_test(test_overdue__nothing_is_sent_beside_the_last_of_a_page_that_waits),
     cmocka_unit_test(test_overdue__a_call_whose_driver_has_one_place_for_an_answer_goes_alone),
     cmocka_unit_test(test_overdue__nothing_is_sent_beside_it_where_many_are_overdue),
     cmocka_unit_test(test_overdue__nothing_is_sent_beside_it_before_anything_was_answered),
     cmocka_unit_test(test_overdue__an_answer_after_what_was_only_a_guess_undoes_the_cuts_of_a_callers_limit),
     cmocka_unit_test(test_overdue__an_answer_within_half_of_the_time_to_the_deadline_undoes_the_cuts),
     cmocka_unit_test(test_overdue__a_later_answer_leaves_the_cuts),
+    cmocka_unit_test(test_overdue__an_answer_in_time_undoes_no_cut_by_rejections),
+    cmocka_unit_test(test_overdue__an_answer_in_time_undoes_nothing_where_others_are_cut_off),
+    cmocka_unit_test(test_overdue__who_waits_in_line_is_sent_when_a_late_answer_widens_the_limit),
     cmocka_unit_test(test_overdue__a_callers_limit_judges_by_what_is_overdue),
     cmocka_unit_test(test_overdue__a_callers_line_waits_for_twice_the_usual_time_if_there_is_time_for_an_answer_then),
     cmocka_unit_test(test_overdue__who_writes_no_timeout_waits_in_line_for_a_quarter_of_the_deadline),

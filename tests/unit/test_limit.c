@@ -1620,6 +1620,25 @@ static void test_limit__eight_threads_leave_slots_and_aimd_in_range(void **state
     }
 }
 
+/* It protects calls that can't wait: see becalm__limit_late(). */
+static void test_limit__knows_when_an_attempt_with_a_written_timeout_timed_out(void **state)
+{
+    (void)state;
+    const enum becalm_limit_kind kinds[] = {BECALM_LIMIT_SLOTS, BECALM_LIMIT_AIMD};
+    for (int i = 0; i < 2; i++) {
+        struct scene scene;
+        scene_init(&scene, kinds[i], BECALM_S);
+        scene_round(&scene, 1, 1, BECALM_S, BECALM_EVIDENCE_OVERDUE);
+        check_eq_u64(scene.limit.cut_off_at, 0);
+        scene_round(&scene, 1, 1, BECALM_S, BECALM_EVIDENCE_TIMEOUT);
+        check_eq_u64(scene.limit.cut_off_at, scene.at.now);
+        struct becalm_limit reloaded;
+        becalm_limit_init(&reloaded, &scene.policy);
+        becalm_limit_carry(&reloaded, &scene.policy, &scene.limit, &scene.policy);
+        check_eq_u64(reloaded.cut_off_at, scene.at.now);
+    }
+}
+
 BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__aimd_starts_within_its_bounds),
              cmocka_unit_test(test_limit__names_the_field_that_is_wrong),
@@ -1692,4 +1711,5 @@ BECALM_TESTS(cmocka_unit_test(test_limit__starts_empty_and_wide),
              cmocka_unit_test(test_limit__random_notes_keep_it_within_its_bounds),
              cmocka_unit_test(test_limit__eight_threads_never_exceed_a_fixed_limit),
              cmocka_unit_test(test_limit__eight_threads_never_exceed_the_bound_of_answers),
-             cmocka_unit_test(test_limit__eight_threads_leave_slots_and_aimd_in_range))
+             cmocka_unit_test(test_limit__eight_threads_leave_slots_and_aimd_in_range),
+             cmocka_unit_test(test_limit__knows_when_an_attempt_with_a_written_timeout_timed_out))

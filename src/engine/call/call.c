@@ -560,10 +560,13 @@ static bool is_overtaken(const struct becalm_call *call, const struct becalm_liv
            becalm__is_overtaken(limit, live->sent_at);
 }
 
-/* No other attempt to the target is in flight. An attempt holds its own slot until it is overdue. */
+/* No other attempt to the target waits for an answer. An attempt holds its own slot until it is overdue; others that
+ * are overdue already have given theirs back, but are known as timeouts since the last success. */
 static bool is_alone(const struct becalm_call *call)
 {
-    return becalm_limit_in_flight(call->target->limit) <= 1;
+    const struct becalm_limit *limit = call->target->limit;
+    uint64_t word = atomic_load_explicit(&limit->evidence, memory_order_relaxed);
+    return becalm_limit_in_flight(limit) <= 1 && becalm__evidence_run(word) == 0;
 }
 
 /* When a second attempt may be sent beside an overdue one. If others wait, too, and none that was sent later has been

@@ -95,7 +95,8 @@ static becalm_ns news_until(const struct step *s)
     }
     becalm_ns began_at = call->record.began_at;
     becalm_ns timeout = becalm_deadline_clip(began_at, call->deadline_at, call->policy->attempt_timeout);
-    return becalm_ns_after(began_at, becalm_ns_max(timeout / 4, usual_wait(call, timeout)));
+    becalm_ns own = becalm_deadline_clip(began_at, call->deadline_at, becalm__call_timeout(call));
+    return becalm_ns_after(began_at, becalm_ns_max(timeout / 4, usual_wait(call, own)));
 }
 
 /* PACED until it looks again, at the latest at this instant. False: it has waited long enough, or may not wait. */
@@ -198,7 +199,7 @@ static inline bool is_judged_by_due(const struct becalm_call *call)
 static BECALM__INLINE becalm_ns timeout_judged(const struct becalm_call *call)
 {
     becalm_ns timeout = becalm__call_timeout(call);
-    return is_judged_by_due(call) ? 4 * timeout : timeout;
+    return is_judged_by_due(call) ? BECALM__SLOTS_DUE * timeout : timeout;
 }
 
 /* By which timeout the limit judges this call's answers: its own, since a caller in a hurry is hurt by a queue before

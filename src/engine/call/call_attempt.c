@@ -378,14 +378,18 @@ BECALM__OUTLINE static void permit_note(struct step *s, struct becalm_live *live
     becalm__call_report(s, &live->permit);
 }
 
+#define IN_TIME_MOST (30 * BECALM_S) /* where there is no deadline */
+
 /* Was it wrong to take this overdue attempt, which has succeeded, for a sign of overload? No timeout is written, so its
  * caller would wait until the deadline: an answer in the first half of that time comes soon enough, however quick
  * answers usually are. A queue that keeps growing makes later answers. A later one is in time only if nothing quicker
  * has been learned, before the send or since: then the overdue time was a guess. */
 static bool is_in_time(const struct becalm_call *call, const struct becalm_live *live, becalm_ns now)
 {
-    bool early = becalm_ns_since(now, live->sent_at) <= becalm_ns_left(now, call->deadline_at);
-    bool guessed = live->slot.timeout >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
+    becalm_ns took = becalm_ns_since(now, live->sent_at);
+    bool early = took <= (call->deadline_at == BECALM_NEVER ? IN_TIME_MOST : becalm_ns_left(now, call->deadline_at));
+    becalm_ns part = call->policy->limit.kind == BECALM_LIMIT_SLOTS ? BECALM__SLOTS_DUE : 1;
+    bool guessed = live->slot.timeout / part >= BECALM_DUE_START && becalm__call_timeout(call) >= BECALM_DUE_START;
     return live->overdue && (early || guessed);
 }
 
@@ -415,6 +419,7 @@ BECALM__COLD static void late_tell(struct step *s, struct becalm_live *live)
     struct becalm_limit *limit = s->call->target->limit;
     if (limit != NULL && is_in_time(s->call, live, s->now)) {
         becalm__limit_late(limit, &s->call->policy->limit, s->now, &live->slot);
+        becalm__call_line_serve(s); /* the limit may be wider, and no slot comes free that would tell */
     }
 }
 

@@ -67,31 +67,38 @@ static inline enum becalm_verdict becalm__permit_verdict(enum becalm_outcome_kin
     return unasked ? BECALM_VERDICT_NEUTRAL : becalm_outcome_traits(kind)->verdict;
 }
 
-/* Frees a slot of the limit; if a call waits in the gate for it, the driver must serve the gate. A slot that is not
- * held is left alone. */
-static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
+/* Where no timeout is written, a gate's limit judges answers by so many times the time after which they are overdue:
+ * a quarter of that is slow, so an answer is slow when it is overdue. */
+#define BECALM__SLOTS_DUE 4
+
+/* If a call waits in the gate, the driver must serve it: there may be a slot for that call. */
+static inline void becalm__call_line_serve(struct step *s)
 {
     const struct becalm_target *target = s->call->target;
-    if (!slot->held) {
-        return;
-    }
-    becalm_limit_give(target->limit, slot);
     if (target->gate != NULL && becalm__gate_waits(target->gate)) {
         s->action->flags |= BECALM_DO_SERVE;
     }
 }
 
-/* The head of the answer has come: the slot in flight is free, and the answer in progress has a place of its own. */
-static inline void becalm__call_place_answer(struct step *s, struct becalm_slot *slot)
+/* Frees a slot of the limit; if a call waits in the gate for it, the driver must serve the gate. A slot that is not
+ * held is left alone. */
+static inline void becalm__call_place_free(struct step *s, struct becalm_slot *slot)
 {
-    const struct becalm_target *target = s->call->target;
     if (!slot->held) {
         return;
     }
-    becalm_limit_answer(target->limit, slot);
-    if (target->gate != NULL && becalm__gate_waits(target->gate)) {
-        s->action->flags |= BECALM_DO_SERVE;
+    becalm_limit_give(s->call->target->limit, slot);
+    becalm__call_line_serve(s);
+}
+
+/* The head of the answer has come: the slot in flight is free, and the answer in progress has a place of its own. */
+static inline void becalm__call_place_answer(struct step *s, struct becalm_slot *slot)
+{
+    if (!slot->held) {
+        return;
     }
+    becalm_limit_answer(s->call->target->limit, slot);
+    becalm__call_line_serve(s);
 }
 
 /* Leaves the gate's queue without having been served. The driver must serve the queue: it may have been this call's
