@@ -637,6 +637,8 @@ WORLDS = [
     newcomer("18", "gate, no timeout written, 1.4 s, callers are cut off", "18-newcomer-cut-off", after(0.98)),
     newcomer("19", "pages of 70, healthy, a short queue rejects the last calls", "19-short-queue", whole(0.93)),
     newcomer("19b", "pages of 8, healthy, CoDel rejects the last calls", "19b-codel", whole(0.70)),
+    newcomer("20", "gate, no timeout written, capacity x0.3", "20-newcomer-capacity", during(0.98, 0.88)),
+    newcomer("21", "gate, no timeout written, 20 ms takes 8 s more", "21-newcomer-slower", during(0.98)),
 ]
 
 # With some hundred calls, single seeds differ by .04 to .17: ten of 5 had +.026 where sixty had -.031.
