@@ -25,7 +25,7 @@ WHAT = (
 )
 MOST = {  # where a timeout is written, and where none is: of the small set, of the large set
     True: ((1, 1, 1, 1, 1, 2, 1, 0.87), (24, 13, 25, 16, 10, 35, 2, 0.93)),
-    False: ((1, 1, 1, 1, 1, 1, 1, 1.06), (20, 9, 30, 20, 12, 60, 10, 1.0)),
+    False: ((1, 1, 1, 1, 1, 1, 1, 1.06), (9, 3, 16, 12, 5, 53, 8, 0.96)),
 }
 
 
