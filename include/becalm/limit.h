@@ -71,6 +71,8 @@ struct becalm_limit {
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */
+    /* aimd: until when the one slot that is left is held, by an attempt that may hang */
+    BECALM_ATOMIC(uint64_t) held_until;
     BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
     BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
     BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */

@@ -228,26 +228,44 @@ static inline bool room_has(const struct room *room, uint64_t places)
            (uint64_t)places_in_flight(places) + places_answers(places) < room->places;
 }
 
-/* Takes one place if there is room, or none; *in_flight is the number of attempts in flight with it. The place is taken
- * first and given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an
+/* Takes one place if there is room. Returns the number of attempts in flight with it; 0: no place. It is taken first
+ * and given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an
  * instant two threads can refuse each other the one free place; the later one to give it back sees it free and tries
  * again, so that one of them gets it.
  *
  * acq_rel, here and in _give: one worker queues a ticket (gate.waiting) and then tries once more for a place; another
  * gives its place back and then checks whether a call waits. Both use `places`: either the first finds the place or the
  * second finds the ticket. */
-static bool place_take(struct becalm_limit *limit, const struct room *room, uint32_t *in_flight)
+static uint32_t place_take(struct becalm_limit *limit, const struct room *room)
 {
     for (;;) {
         uint64_t places = atomic_fetch_add_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
         if (room_has(room, places)) {
-            *in_flight = places_in_flight(places) + 1;
-            return true;
+            return places_in_flight(places) + 1;
         }
         uint64_t had = atomic_fetch_sub_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
         if (!room_has(room, had - ONE_IN_FLIGHT)) {
-            return false;
+            return 0;
         }
+    }
+}
+
+/* The attempt that holds the only slot of a cut limit asks whether the service is well again. It may hang as those
+ * before it did, and its timeout may be much longer than an answer usually takes. */
+#define HOLDS_LEAST (5 * BECALM_S)
+#define HOLDS_USUAL 4 /* times the usual latency */
+
+static becalm_ns holds_for(const struct becalm_limit *limit, becalm_ns timeout)
+{
+    becalm_ns usual = becalm__usual(limit).latency * BECALM_US;
+    return becalm_ns_min(timeout, becalm_ns_max(HOLDS_LEAST, HOLDS_USUAL * usual));
+}
+
+BECALM__COLD void becalm__slot_hold(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
+{
+    if (becalm__is_down_to_one(limit)) {
+        atomic_store_explicit(&limit->held_until, becalm_ns_after(now, holds_for(limit, timeout)),
+                              memory_order_relaxed);
     }
 }
 
@@ -270,6 +288,22 @@ static inline uint64_t places_most(const struct becalm_limit_policy *policy)
     return policy->kind == BECALM_LIMIT_NONE || policy->max_answers == 0 ? UINT64_MAX : policy->max_answers;
 }
 
+/* One attempt more than the limit: the only slot was held for too long. The thread that moves the time takes the place.
+ * Returns the same as place_take(). */
+BECALM__COLD static uint32_t held_take(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
+                                       becalm_ns now, becalm_ns timeout)
+{
+    uint64_t until = atomic_load_explicit(&limit->held_until, memory_order_relaxed);
+    becalm_ns next = becalm_ns_after(now, holds_for(limit, timeout));
+    if (!becalm__is_down_to_one(limit) || now < until ||
+        !atomic_compare_exchange_strong_explicit(&limit->held_until, &until, next, memory_order_relaxed,
+                                                 memory_order_relaxed)) {
+        return 0;
+    }
+    const struct room room = {.in_flight = policy->max, .places = places_most(policy)};
+    return place_take(limit, &room);
+}
+
 /* `in_flight` counts this attempt, too. */
 static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit *limit, uint32_t in_flight,
                              becalm_ns now)
@@ -284,9 +318,15 @@ static inline bool slot_take(struct becalm_limit *limit, const struct becalm_lim
                              const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
     const struct room room = {.in_flight = limit_now(limit, policy), .places = places_most(policy)};
-    uint32_t in_flight;
-    if (!place_take(limit, &room, &in_flight)) {
+    uint32_t in_flight = place_take(limit, &room);
+    if (in_flight == 0) {
+        in_flight = held_take(limit, policy, at->now, timeout);
+    }
+    if (in_flight == 0) {
         return false;
+    }
+    if (becalm__is_down_to_one(limit)) {
+        becalm__slot_hold(limit, at->now, timeout);
     }
     slot->held = true;
     slot->noted = false;

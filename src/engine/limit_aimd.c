@@ -284,6 +284,7 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
         bool away = series_cut(limit, slot) && silence_is_abrupt(limit, slot->timeout) && away_begin(limit, now);
         becalm__units_cut(limit, policy, away ? 1 : becalm__in_flight_with(limit));
         away_ask(limit, now, slot->timeout);
+        becalm__slot_hold(limit, now, slot->timeout);
     }
     becalm__pace_at_one(limit, policy, now, slot->timeout);
 }

@@ -75,6 +75,13 @@ static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const
     return 2 * per * used >= units && units < max * per;
 }
 
+/* aimd: have timeouts cut the limit to one slot, and was nothing answered since that was sent since? */
+static inline bool becalm__is_down_to_one(const struct becalm_limit *limit)
+{
+    return (atomic_load_explicit(&limit->well, memory_order_relaxed) & BECALM__WELL_ANSWERED) == 0 &&
+           atomic_load_explicit(&limit->units, memory_order_relaxed) < 2 * becalm__units_per_slot(BECALM_LIMIT_AIMD);
+}
+
 /* Must a time that is written at every success, or quick answer, be written again? */
 static inline bool becalm__is_news(const BECALM_ATOMIC(uint64_t) * word, becalm_ns now, becalm_ns timeout)
 {
@@ -171,6 +178,9 @@ void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *
 /* Paces more if the limit is at one slot, after an attempt with this timeout; and not any more. */
 void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now, becalm_ns timeout);
 void becalm__pace_end(struct becalm_limit *);
+
+/* aimd: from now on the slot of a limit that is down to one is held, for a time that an answer may take. */
+void becalm__slot_hold(struct becalm_limit *, becalm_ns now, becalm_ns timeout);
 
 /* Does the pace, and not a lack of places, refuse an attempt at this moment? The draw is that of becalm_limit_admit().
  */

@@ -617,6 +617,119 @@ static void test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_not
     check_eq_u64(run_that_cuts(16, 2, BECALM_EVIDENCE_OVERDUE), 10);
 }
 
+/* An attempt with a timeout of its own. True: it was admitted, and never ends. */
+static bool send_with(struct scene *scene, becalm_ns timeout)
+{
+    struct becalm_slot slot = {.held = false};
+    return becalm_limit_admit(&scene->limit, &scene->policy, &scene->at, timeout, &slot);
+}
+
+static void test_limit_aimd__a_longer_timeout_does_not_hold_the_last_slot_for_all_of_it(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    assert_true(send_with(&scene, 60 * BECALM_S));
+    outage(&scene, 10);
+    check_eq_u64(burst(&scene, 1), 0);
+    scene.at.now += TIMEOUT;
+    check_eq_u64(burst(&scene, 2), 1); /* as long as the attempt that was cut off; and this one for as long again */
+    scene.at.now += TIMEOUT - 1;
+    check_eq_u64(burst(&scene, 2), 0);
+    scene.at.now += 1;
+    check_eq_u64(burst(&scene, 2), 1);
+    check_eq_u64(becalm_limit_in_flight(&scene.limit), 3);
+    check_eq_u64(limit_of(&scene), 1);
+    finish(&scene, 1, BECALM_EVIDENCE_NONE);
+    check_eq_u64(burst(&scene, 1), 0); /* the limit is one, whatever was admitted beside it */
+    finish(&scene, 1, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__the_last_slot_is_held_for_five_seconds_or_four_usual_times(void **state)
+{
+    (void)state;
+    static const struct {
+        becalm_ns usual;
+        becalm_ns timeout;
+        becalm_ns held;
+    } cases[] = {
+        {0, 60 * BECALM_S, 5 * BECALM_S},
+        {BECALM_S, 60 * BECALM_S, 5 * BECALM_S},
+        {2 * BECALM_S, 60 * BECALM_S, 8 * BECALM_S},
+        {20 * BECALM_S, 60 * BECALM_S, 60 * BECALM_S},
+        {2 * BECALM_S, 3 * BECALM_S, 3 * BECALM_S},
+        {0, BECALM_NEVER, 5 * BECALM_S},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene scene;
+        scene_init(&scene);
+        outage(&scene, 10);
+        scene.limit.usual = cases[i].usual / BECALM_US << 28 | 64;
+        assert_true(send_with(&scene, cases[i].timeout));
+        scene.at.now += cases[i].held - 1;
+        assert_false(send_with(&scene, cases[i].timeout));
+        scene.at.now += 1;
+        assert_true(send_with(&scene, cases[i].timeout));
+        assert_false(send_with(&scene, cases[i].timeout));
+    }
+}
+
+static void test_limit_aimd__in_an_absence_a_probe_that_hangs_does_not_hold_up_the_next(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 15 + 1);
+    check_eq_u64(limit_of(&scene), 15 + 1);
+    assert_true(send_with(&scene, 60 * BECALM_S));
+    scene.at.now += 5 * BECALM_S - 1;
+    assert_false(send_with(&scene, 60 * BECALM_S));
+    scene.at.now += 1;
+    assert_true(send_with(&scene, 60 * BECALM_S));
+    finish(&scene, 15, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__after_an_answer_and_above_one_slot_every_slot_is_held(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    outage(&scene, 10);
+    check_eq_u64(round_of(&scene, 1, LATE, BECALM_EVIDENCE_SUCCESS), 1);
+    scene.limit.units = 20; /* still at one slot */
+    check_eq_u64(burst(&scene, 9), 1);
+    scene.at.now += 100 * BECALM_S;
+    check_eq_u64(burst(&scene, 1), 0);
+    finish(&scene, 1, BECALM_EVIDENCE_NONE);
+
+    scene_init(&scene);
+    scene.policy.min = 2;
+    scene.limit.units = 40;
+    check_eq_u64(round_of(&scene, 5, TIMEOUT, BECALM_EVIDENCE_TIMEOUT), 2);
+    scene.policy.min = 1;
+    scene.limit.well = 200;
+    check_eq_u64(burst(&scene, 9), 2);
+    scene.at.now += 100 * BECALM_S;
+    check_eq_u64(burst(&scene, 1), 0);
+    finish(&scene, 2, BECALM_EVIDENCE_NONE);
+}
+
+static void test_limit_aimd__an_attempt_beside_the_last_slot_needs_a_place_for_its_answer(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    outage(&scene, 10);
+    check_eq_u64(burst(&scene, 1), 1);
+    scene.at.now += TIMEOUT;
+    scene.policy.max_answers = 1;
+    check_eq_u64(burst(&scene, 1), 0);
+    scene.at.now += TIMEOUT;
+    scene.policy.max_answers = 2;
+    check_eq_u64(burst(&scene, 1), 1);
+    finish(&scene, 2, BECALM_EVIDENCE_NONE);
+}
+
 static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
 {
     (void)state;
@@ -670,4 +783,9 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cut),
              cmocka_unit_test(test_limit_aimd__of_few_attempts_a_share_is_half_known),
              cmocka_unit_test(test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_nothing),
+             cmocka_unit_test(test_limit_aimd__a_longer_timeout_does_not_hold_the_last_slot_for_all_of_it),
+             cmocka_unit_test(test_limit_aimd__the_last_slot_is_held_for_five_seconds_or_four_usual_times),
+             cmocka_unit_test(test_limit_aimd__in_an_absence_a_probe_that_hangs_does_not_hold_up_the_next),
+             cmocka_unit_test(test_limit_aimd__after_an_answer_and_above_one_slot_every_slot_is_held),
+             cmocka_unit_test(test_limit_aimd__an_attempt_beside_the_last_slot_needs_a_place_for_its_answer),
              cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))
