@@ -345,7 +345,8 @@ def test_tools__fail_where_openssl_is_missing(tool, tmp_path):
 @is_root
 def test_deb__in_a_clean_debian(packages, tmp_path):
     root = tmp_path / "debian"
-    needs = re.findall(r"([a-z0-9.+-]+)(?: \([^)]*\))?(?:, |$)", run("dpkg-deb", "-f", packages["deb"], "Depends").strip())
+    depends = run("dpkg-deb", "-f", packages["deb"], "Depends").strip()
+    needs = [each.split()[0] for each in depends.split(", ")]  # of alternatives the first; no versions
     run("mmdebstrap", "--variant=minbase", "--include=" + ",".join(needs), codename(), root)
     shutil.copy(packages["deb"], root / "tmp/becalm.deb")
     run("chroot", root, "dpkg", "-i", "/tmp/becalm.deb")
@@ -424,7 +425,7 @@ def test_newcomer__gets_from_an_empty_debian_to_the_running_demonstration(tmp_pa
     assert used < 600
     assert re.search(r"naive retries +\d+ calls.*\n  becalm +\d+ calls", said, re.S)
     assert "no charts" not in said
-    setup = said[:said.index("A retry storm")].splitlines()
+    setup = said[:said.index("The same incident")].splitlines()
     assert len(setup) < 12, "says what it does, and not all that others say"
 
 
