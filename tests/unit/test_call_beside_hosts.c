@@ -172,6 +172,23 @@ static void eject_first(struct lab *lab)
     assert_false(becalm_host_ejected(lab->target.hosts, 0, lab->now));
 }
 
+/* The first call begins, and another one after it, which is answered: so a second attempt goes beside the first one's.
+ * Returns the host of that. */
+static uint32_t overtake(struct lab *lab)
+{
+    struct becalm_call *call = &lab->call[0];
+    begin(lab, call, true);
+    uint32_t host = call->slot[0].host;
+    becalm_ns wake_at = lab->action.wake_at;
+    begin(lab, &lab->call[1], true);
+    lab->now += USUAL;
+    done(lab, &lab->call[1], 0, BECALM_OUTCOME_OK);
+    lab->now = wake_at;
+    timer(lab, call);
+    assert_true((lab->action.flags & BECALM_DO_SEND) != 0);
+    return host;
+}
+
 static void test_beside_hosts__a_readmission_probe_that_is_overtaken_renews_the_ejection(void **state)
 {
     (void)state;
@@ -186,15 +203,7 @@ static void test_beside_hosts__a_readmission_probe_that_is_overtaken_renews_the_
         lab.now += lab.policy.outlier.window;
         eject_first(&lab);
         struct becalm_call *call = &lab.call[0];
-        begin(&lab, call, true);
-        check_eq_u64(call->slot[0].host, 0);
-        becalm_ns wake_at = lab.action.wake_at;
-        begin(&lab, &lab.call[1], true);
-        lab.now += USUAL;
-        done(&lab, &lab.call[1], 0, BECALM_OUTCOME_OK);
-        lab.now = wake_at;
-        timer(&lab, call);
-        assert_true((lab.action.flags & BECALM_DO_SEND) != 0);
+        check_eq_u64(overtake(&lab), 0);
         lab.now += USUAL;
         done(&lab, call, 1, BECALM_OUTCOME_OK);
         assert_int_equal(call->record.reason, BECALM_WHY_OK);
@@ -215,15 +224,7 @@ static uint64_t failures_after(enum ends ends)
     answers(&lab, USUAL, 400);
     lab.now += lab.policy.outlier.window;
     struct becalm_call *call = &lab.call[0];
-    begin(&lab, call, true);
-    uint32_t host = call->slot[0].host;
-    becalm_ns wake_at = lab.action.wake_at;
-    begin(&lab, &lab.call[1], true);
-    lab.now += USUAL;
-    done(&lab, &lab.call[1], 0, BECALM_OUTCOME_OK);
-    lab.now = wake_at;
-    timer(&lab, call);
-    assert_true((lab.action.flags & BECALM_DO_SEND) != 0);
+    uint32_t host = overtake(&lab);
     if (ends == IT_WAITS_FOR_A_CONNECTION) {
         becalm_call_unsent(call, 0, BECALM_NEVER);
     }
