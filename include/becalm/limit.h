@@ -66,15 +66,11 @@ struct becalm_limit {
     BECALM_ATOMIC(uint64_t) reference;
     BECALM_ATOMIC(uint64_t) pace;     /* probability of admission in ppm, and when it was that */
     BECALM_ATOMIC(uint64_t) quick_at; /* when an answer last was not slow, as exact as last_ok_at */
-    BECALM_ATOMIC(uint64_t) ghosts;  /* slots: attempts given up since `quick_at`; the service may still work on them */
-    BECALM_ATOMIC(uint64_t) hung;    /* aimd: attempts from before the service went away: they hold no slot */
-    BECALM_ATOMIC(uint64_t) hung_at; /* aimd: until when those were sent */
+    BECALM_ATOMIC(uint64_t) ghosts; /* slots: attempts given up since `quick_at`; the service may still work on them */
+    BECALM_ATOMIC(uint64_t) hung;   /* aimd: attempts from before the service went away: they hold no slot */
     /* aimd: when it went away, the cut that found that out; slots: the cut before the last one by timeouts */
     BECALM_ATOMIC(uint64_t) away_at;
     BECALM_ATOMIC(uint64_t) away_units; /* aimd: units that may probe whether it is back, at most; 0: it is not away */
-    /* aimd: how long an attempt that asks whether the service is well holds its slot at least; 0: to its end */
-    BECALM_ATOMIC(uint64_t) asks_for;
-    BECALM_ATOMIC(uint64_t) asks_until; /* when the one sent last has held it for that time */
     BECALM_ATOMIC(uint64_t) seen_at;    /* when `usual` last took a sample */
     BECALM_ATOMIC(uint64_t) usual;      /* {latency of successes, us:36, share of timeouts (aimd), ppm:20, samples:8} */
     BECALM_ATOMIC(uint64_t) alone_at;   /* slots: when the latest attempt that was alone in flight was sent */

@@ -228,34 +228,27 @@ static inline bool room_has(const struct room *room, uint64_t places)
            (uint64_t)places_in_flight(places) + places_answers(places) < room->places;
 }
 
-/* Takes one place if there is room. Returns the number of attempts in flight with it; 0: no place. It is taken first
- * and given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an
+/* Takes one place if there is room, or none; *in_flight is the number of attempts in flight with it. The place is taken
+ * first and given back if it was one too many, because an add is cheaper than a compare-and-swap that may lose. For an
  * instant two threads can refuse each other the one free place; the later one to give it back sees it free and tries
  * again, so that one of them gets it.
  *
  * acq_rel, here and in _give: one worker queues a ticket (gate.waiting) and then tries once more for a place; another
  * gives its place back and then checks whether a call waits. Both use `places`: either the first finds the place or the
  * second finds the ticket. */
-static uint32_t place_take(struct becalm_limit *limit, const struct room *room)
+static bool place_take(struct becalm_limit *limit, const struct room *room, uint32_t *in_flight)
 {
     for (;;) {
         uint64_t places = atomic_fetch_add_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
         if (room_has(room, places)) {
-            return places_in_flight(places) + 1;
+            *in_flight = places_in_flight(places) + 1;
+            return true;
         }
         uint64_t had = atomic_fetch_sub_explicit(&limit->places, ONE_IN_FLIGHT, memory_order_acq_rel);
         if (!room_has(room, had - ONE_IN_FLIGHT)) {
-            return 0;
+            return false;
         }
     }
-}
-
-/* Of a limit that adapts, without the attempts that hang. */
-static inline uint64_t slots_now(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
-{
-    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
-    uint64_t slots = policy->kind == BECALM_LIMIT_SLOTS ? units / 4 : units / 20; /* constants: no division */
-    return slots > policy->min ? slots : policy->min; /* the policy may have changed under the object */
 }
 
 static inline uint32_t limit_now(const struct becalm_limit *limit, const struct becalm_limit_policy *policy)
@@ -263,7 +256,11 @@ static inline uint32_t limit_now(const struct becalm_limit *limit, const struct 
     if (!becalm__limit_adapts(policy->kind)) {
         return policy->kind == BECALM_LIMIT_FIXED ? policy->max : UINT32_MAX;
     }
-    uint64_t slots = slots_now(limit, policy);
+    uint64_t units = atomic_load_explicit(&limit->units, memory_order_relaxed);
+    uint64_t slots = policy->kind == BECALM_LIMIT_SLOTS ? units / 4 : units / 20; /* constants: no division */
+    if (slots < policy->min) {
+        slots = policy->min; /* the policy may have changed under the object, so its bounds have the last word */
+    }
     slots += atomic_load_explicit(&limit->hung, memory_order_relaxed);
     return slots < policy->max ? (uint32_t)slots : policy->max;
 }
@@ -271,35 +268,6 @@ static inline uint32_t limit_now(const struct becalm_limit *limit, const struct 
 static inline uint64_t places_most(const struct becalm_limit_policy *policy)
 {
     return policy->kind == BECALM_LIMIT_NONE || policy->max_answers == 0 ? UINT64_MAX : policy->max_answers;
-}
-
-/* An attempt that asks whether the service is well again may hang as those before it did, and its timeout may be much
- * longer than an answer usually takes. */
-#define ASKS_USUAL 4 /* times the usual latency */
-
-BECALM__COLD void becalm__slot_hold(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
-{
-    becalm_ns least = atomic_load_explicit(&limit->asks_for, memory_order_relaxed);
-    becalm_ns usual = becalm__usual(limit).latency * BECALM_US;
-    becalm_ns held = least == 0 ? BECALM_NEVER : becalm_ns_min(timeout, becalm_ns_max(least, ASKS_USUAL * usual));
-    atomic_store_explicit(&limit->asks_until, becalm_ns_after(now, held), memory_order_relaxed);
-}
-
-/* All slots are taken. If the attempt that asked last has held its slot for long enough, all that are in flight hang,
- * and one slot more than they have is free. The thread that moves the time decides that. */
-BECALM__COLD static bool asks_again(struct becalm_limit *limit, const struct becalm_limit_policy *policy, becalm_ns now)
-{
-    uint64_t until = atomic_load_explicit(&limit->asks_until, memory_order_relaxed);
-    if (!becalm__is_asking(limit) || now < until ||
-        !atomic_compare_exchange_strong_explicit(&limit->asks_until, &until, BECALM_NEVER, memory_order_relaxed,
-                                                 memory_order_relaxed)) {
-        return false;
-    }
-    uint64_t taken = places_in_flight(atomic_load_explicit(&limit->places, memory_order_relaxed));
-    uint64_t slots = slots_now(limit, policy);
-    atomic_store_explicit(&limit->hung_at, now - 1, memory_order_relaxed);
-    atomic_store_explicit(&limit->hung, taken + 1 > slots ? taken + 1 - slots : 0, memory_order_relaxed);
-    return true;
 }
 
 /* `in_flight` counts this attempt, too. */
@@ -315,17 +283,10 @@ static inline void slot_send(struct becalm_slot *slot, const struct becalm_limit
 static inline bool slot_take(struct becalm_limit *limit, const struct becalm_limit_policy *policy,
                              const struct becalm_moment *at, becalm_ns timeout, struct becalm_slot *slot)
 {
-    struct room room = {.in_flight = limit_now(limit, policy), .places = places_most(policy)};
-    uint32_t in_flight = place_take(limit, &room);
-    if (in_flight == 0 && asks_again(limit, policy, at->now)) {
-        room.in_flight = limit_now(limit, policy);
-        in_flight = place_take(limit, &room);
-    }
-    if (in_flight == 0) {
+    const struct room room = {.in_flight = limit_now(limit, policy), .places = places_most(policy)};
+    uint32_t in_flight;
+    if (!place_take(limit, &room, &in_flight)) {
         return false;
-    }
-    if (becalm__is_asking(limit)) {
-        becalm__slot_hold(limit, at->now, timeout);
     }
     slot->held = true;
     slot->noted = false;
@@ -364,14 +325,9 @@ bool becalm_limit_probe(struct becalm_limit *limit, const struct becalm_limit_po
     return slot_take(limit, policy, at, timeout, slot);
 }
 
-/* An attempt that hung has ended. While it hung, the limit had one slot more; that slot goes with it. When the last
- * attempt ends, none hangs any more, even if threads that counted at the same moment left one too many. */
+/* An attempt that hung has ended. While it hung, the limit had one slot more; that slot goes with it. */
 BECALM__COLD static void hung_ends(struct becalm_limit *limit, const struct becalm_slot *slot)
 {
-    if (becalm__in_flight_with(limit) == 1) {
-        atomic_store_explicit(&limit->hung, 0, memory_order_relaxed);
-        return;
-    }
     uint64_t hung = atomic_load_explicit(&limit->hung, memory_order_relaxed);
     while (hung > 0 && becalm__is_hung(limit, slot) &&
            !atomic_compare_exchange_weak_explicit(&limit->hung, &hung, hung - 1, memory_order_relaxed,
@@ -389,9 +345,6 @@ static inline void flight_end(struct becalm_limit *limit, const struct becalm_sl
 void becalm_limit_sent(struct becalm_limit *limit, struct becalm_slot *slot, becalm_ns now)
 {
     flight_end(limit, slot); /* the attempt did not hang: it waited for its connection */
-    if (becalm__is_asking(limit)) {
-        becalm__slot_hold(limit, now, slot->timeout);
-    }
     slot_send(slot, limit, becalm__in_flight_with(limit), now);
 }
 

@@ -13,9 +13,6 @@
 #define SHARE_KNOWN 16 /* samples: with fewer the usual share of timeouts is not known */
 #define USED_DECAYS 32 /* of samples: the number in flight at quick answers falls by a part of so many in each */
 
-#define ASKS_LEAST (5 * BECALM_S) /* an attempt that asks whether the service is well holds its slot for so long, */
-#define ASKS_PART  4              /* or longer, so that a caller asks for a part of its usual calls only */
-
 #define UNITS_PER_SLOT becalm__units_per_slot(BECALM_LIMIT_AIMD)
 
 /* An attempt has ended. True: it was a sample. */
@@ -246,7 +243,6 @@ static bool away_begin(struct becalm_limit *limit, becalm_ns now)
     }
     atomic_store_explicit(&limit->away_units, hung * UNITS_PER_SLOT / AWAY_PART, memory_order_relaxed);
     atomic_store_explicit(&limit->away_at, now, memory_order_relaxed);
-    atomic_store_explicit(&limit->hung_at, now, memory_order_relaxed);
     atomic_store_explicit(&limit->hung, hung, memory_order_relaxed);
     return true;
 }
@@ -263,19 +259,6 @@ static void away_ask(struct becalm_limit *limit, becalm_ns now, becalm_ns timeou
     if (atomic_load_explicit(&limit->units, memory_order_relaxed) < units) {
         atomic_store_explicit(&limit->units, units, memory_order_relaxed);
     }
-}
-
-/* A cut has left one slot, or found that the service went away; from now on attempts only ask whether it is well. In a
- * hang the limit that went well is the number of calls in a timeout, and a slot that is held for a part of the timeout
- * takes a part of these calls. A service that did not end abruptly is overloaded: more attempts are more load, and each
- * holds its slot to its end. */
-static void asks_begin(struct becalm_limit *limit, becalm_ns now, becalm_ns timeout)
-{
-    uint64_t calls = (atomic_load_explicit(&limit->well, memory_order_relaxed) >> BECALM__WELL_BITS) / UNITS_PER_SLOT;
-    becalm_ns part = becalm_ns_scale(timeout, ASKS_PART, calls > 0 ? (uint32_t)calls : 1);
-    becalm_ns asks_for = silence_is_abrupt(limit, timeout) ? becalm_ns_max(ASKS_LEAST, part) : 0;
-    atomic_store_explicit(&limit->asks_for, asks_for, memory_order_relaxed);
-    becalm__slot_hold(limit, now, timeout);
 }
 
 /* The timeouts of those that hung when the service went away are no news: the cut was for all of them. */
@@ -298,13 +281,9 @@ static void timeout_note(struct becalm_limit *limit, const struct becalm_limit_p
         return;
     }
     if (becalm__cut_is_ours(limit, now)) {
-        bool asked = becalm__is_asking(limit);
         bool away = series_cut(limit, slot) && silence_is_abrupt(limit, slot->timeout) && away_begin(limit, now);
         becalm__units_cut(limit, policy, away ? 1 : becalm__in_flight_with(limit));
         away_ask(limit, now, slot->timeout);
-        if (!asked && becalm__is_asking(limit)) {
-            asks_begin(limit, now, slot->timeout);
-        }
     }
     becalm__pace_at_one(limit, policy, now, slot->timeout);
 }
@@ -324,6 +303,7 @@ BECALM__COLD void becalm__aimd_late(struct becalm_limit *limit, const struct bec
     success_stamp(limit, now, slot, false);
     becalm__pace_end(limit);
     series_answer(limit, slot);
+    atomic_store_explicit(&limit->away_units, 0, memory_order_relaxed);
     if (atomic_load_explicit(&limit->narrowed, memory_order_relaxed) != 0) {
         narrowed_restore(limit);
         return;

@@ -46,10 +46,10 @@ static inline uint32_t becalm__in_flight_with(const struct becalm_limit *limit)
     return in_flight > 0 ? in_flight : 1;
 }
 
-/* aimd: is this one of the attempts that hold no slot, because they hang? */
+/* aimd: has this attempt been hanging since before the service went away? */
 static inline bool becalm__is_hung(const struct becalm_limit *limit, const struct becalm_slot *slot)
 {
-    return slot->sent_at <= atomic_load_explicit(&limit->hung_at, memory_order_relaxed);
+    return slot->sent_at <= atomic_load_explicit(&limit->away_at, memory_order_relaxed);
 }
 
 static inline bool becalm__is_half_used(const struct becalm_limit *limit, enum becalm_limit_kind kind, uint64_t units)
@@ -73,15 +73,6 @@ static inline bool becalm__aimd_can_grow(const struct becalm_limit *limit, const
     uint64_t used = becalm__in_flight_with(limit);
     used = used > slot->beside ? used : slot->beside + UINT64_C(1);
     return 2 * per * used >= units && units < max * per;
-}
-
-/* aimd: do attempts only ask whether the service is well again? Timeouts have cut the limit to one slot or found that
- * the service went away, and no attempt that was sent since has succeeded. */
-static inline bool becalm__is_asking(const struct becalm_limit *limit)
-{
-    return (atomic_load_explicit(&limit->well, memory_order_relaxed) & BECALM__WELL_ANSWERED) == 0 &&
-           (atomic_load_explicit(&limit->units, memory_order_relaxed) < 2 * becalm__units_per_slot(BECALM_LIMIT_AIMD) ||
-            atomic_load_explicit(&limit->away_units, memory_order_relaxed) != 0);
 }
 
 /* Must a time that is written at every success, or quick answer, be written again? */
@@ -180,9 +171,6 @@ void becalm__units_cut(struct becalm_limit *, const struct becalm_limit_policy *
 /* Paces more if the limit is at one slot, after an attempt with this timeout; and not any more. */
 void becalm__pace_at_one(struct becalm_limit *, const struct becalm_limit_policy *, becalm_ns now, becalm_ns timeout);
 void becalm__pace_end(struct becalm_limit *);
-
-/* aimd: an attempt that asks has a slot from now on. */
-void becalm__slot_hold(struct becalm_limit *, becalm_ns now, becalm_ns timeout);
 
 /* Does the pace, and not a lack of places, refuse an attempt at this moment? The draw is that of becalm_limit_admit().
  */

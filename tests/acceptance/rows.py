@@ -639,13 +639,13 @@ WORLDS = [
     newcomer("19b", "pages of 8, healthy, CoDel rejects the last calls", "19b-codel", whole(0.70)),
     newcomer("20", "gate, no timeout written, capacity x0.3", "20-newcomer-capacity", during(0.98, 0.88)),
     newcomer("21", "gate, no timeout written, 20 ms takes 8 s more", "21-newcomer-slower", during(0.98)),
-    world("22", "100 callers, a timeout of 60 s, the service hangs", "22-hang-of-a-minute-timeout", after(0.98, 0.95)),
+    world("22", "100 callers, a timeout of 60 s, the service hangs", "22-hang-of-a-minute-timeout", after(0.98, 0.85)),
     world(
         "22b",
         "400 quiet callers, a timeout of 30 s, overloaded",
         "22b-overload-of-a-long-timeout",
-        after(0.93),
-        Check("load", figure.load, 0, 0.45),
+        after(0.95),
+        Check("load", figure.load, 0, 0.43),
     ),
 ]
 

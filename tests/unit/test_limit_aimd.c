@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <becalm/limit.h>
 
+#include "engine/limit_internal.h"
 #include "lib/check.h"
 
 /* How the limit of a single caller tells a slow tail from an overload, and comes back after an outage. */
@@ -39,20 +40,15 @@ static uint32_t limit_of(const struct scene *scene)
 }
 
 /* Sends `count` attempts, or as many as there are slots for. Returns how many. */
-static uint32_t burst_with(struct scene *scene, uint32_t count, becalm_ns timeout)
+static uint32_t burst(struct scene *scene, uint32_t count)
 {
     uint32_t sent = 0;
     while (sent < count && scene->flying < MANY &&
-           becalm_limit_admit(&scene->limit, &scene->policy, &scene->at, timeout, &scene->slot[scene->flying])) {
+           becalm_limit_admit(&scene->limit, &scene->policy, &scene->at, TIMEOUT, &scene->slot[scene->flying])) {
         scene->flying++;
         sent++;
     }
     return sent;
-}
-
-static uint32_t burst(struct scene *scene, uint32_t count)
-{
-    return burst_with(scene, count, TIMEOUT);
 }
 
 /* The first `count` of those in flight end. */
@@ -388,6 +384,22 @@ static void returns_late(struct scene *scene)
 }
 
 /* Of a service that went away the first answer may be a late one by chance: the next may still say that all is well. */
+/* Where no timeout is written, an attempt that was overdue before the cut may be answered in time after all. */
+static void test_limit_aimd__an_answer_in_time_ends_the_absence(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    goes_away(&scene, 640);
+    struct becalm_slot late = {.sent_at = scene.limit.last_cut_at - TIMEOUT, .timeout = TIMEOUT};
+    scene.limit.cut_off_at = 0; /* those that timed out were overdue, too */
+    becalm__limit_late(&scene.limit, &scene.policy, scene.at.now, &late);
+    check_eq_u64(limit_of(&scene), 1000 + scene.flying);
+    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
+    scene.at.now += BECALM_MS;
+    outage(&scene, 12); /* nothing of the absence before lets more attempts ask in this one */
+}
+
 static void test_limit_aimd__a_late_answer_leaves_the_end_of_an_absence_to_the_next(void **state)
 {
     (void)state;
@@ -622,185 +634,6 @@ static void test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_not
     check_eq_u64(run_that_cuts(16, 2, BECALM_EVIDENCE_OVERDUE), 10);
 }
 
-#define LONG (60 * BECALM_S)
-
-/* A service that answered after `took` hangs, and this many calls with it. They time out half a second apart, until one
- * slot is left. */
-static void hang(struct scene *scene, uint32_t calls, becalm_ns timeout, becalm_ns took)
-{
-    scene_init_known(scene);
-    check_eq_u64(burst_with(scene, 1, timeout), 1);
-    scene->at.now += took;
-    finish(scene, 1, BECALM_EVIDENCE_SUCCESS);
-    check_eq_u64(burst_with(scene, calls, timeout), calls);
-    scene->at.now += timeout;
-    while (scene->limit.units >= 40) {
-        scene->at.now += BECALM_S / 2 + 1;
-        assert_true(scene->flying > 1);
-        finish(scene, 1, BECALM_EVIDENCE_TIMEOUT);
-    }
-    scene->limit.pace = 1000000;
-}
-
-static void test_limit_aimd__what_hangs_holds_the_last_slot_for_five_seconds_or_longer(void **state)
-{
-    (void)state;
-    static const struct {
-        uint32_t calls;
-        becalm_ns timeout;
-        becalm_ns usual;
-        becalm_ns held;
-    } cases[] = {
-        {12, 2 * BECALM_S, 0, 2 * BECALM_S}, /* its timeout, if that is less */
-        {12, 10 * BECALM_S, 0, 5 * BECALM_S},
-        {12, 10 * BECALM_S, BECALM_S, 5 * BECALM_S},
-        {12, 10 * BECALM_S, 2 * BECALM_S, 8 * BECALM_S}, /* four times the usual latency */
-        {12, 16 * BECALM_S, 0, 8 * BECALM_S}, /* a quarter of the calls, which are those in flight at the cut */
-        {15, 33 * BECALM_S, 0, 12 * BECALM_S},
-        {15, BECALM_S, 0, BECALM_S},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct scene scene;
-        hang(&scene, cases[i].calls, cases[i].timeout, QUICK);
-        scene.limit.usual = cases[i].usual / BECALM_US << 28 | 64;
-        scene.at.now += scene.limit.asks_until - scene.at.now - 1;
-        check_eq_u64(burst_with(&scene, 9, cases[i].timeout), 0);
-        scene.at.now += 1;
-        check_eq_u64(burst_with(&scene, 9, cases[i].timeout), 1);
-        scene.at.now += cases[i].held - 1;
-        check_eq_u64(burst_with(&scene, 9, cases[i].timeout), 0);
-        scene.at.now += 1;
-        check_eq_u64(burst_with(&scene, 9, cases[i].timeout), 1);
-        finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-        check_eq_u64(limit_of(&scene), 1);
-    }
-}
-
-static void test_limit_aimd__a_longer_timeout_holds_the_last_slot_no_longer(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 8, TIMEOUT, QUICK);
-    scene.at.now += TIMEOUT;
-    check_eq_u64(burst_with(&scene, 1, LONG), 1);
-    scene.at.now += 5 * BECALM_S - 1;
-    check_eq_u64(burst(&scene, 1), 0);
-    scene.at.now += 1;
-    check_eq_u64(burst(&scene, 9), 1);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-}
-
-static void test_limit_aimd__later_timeouts_do_not_make_what_hangs_hold_the_last_slot_for_longer(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 12, 10 * BECALM_S, QUICK);
-    scene.at.now += 3 * BECALM_S;
-    finish(&scene, 1, BECALM_EVIDENCE_TIMEOUT);
-    scene.limit.pace = 1000000;
-    scene.at.now += 2 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, 10 * BECALM_S), 1);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-}
-
-static void test_limit_aimd__in_an_absence_what_hangs_holds_its_slot_no_longer_either(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 64, LONG, QUICK);
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    scene.at.now += 5 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    scene.at.now += 20 * BECALM_S;
-    finish(&scene, 1, BECALM_EVIDENCE_TIMEOUT); /* of one that hung before: another slot may ask, and takes its time */
-    check_eq_u64(scene.limit.units / 20, 1);
-    scene.at.now += 20 * BECALM_S;
-    finish(&scene, 1, BECALM_EVIDENCE_TIMEOUT);
-    check_eq_u64(scene.limit.units / 20, 2);
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    scene.at.now += 5 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-    check_eq_u64(limit_of(&scene), 2);
-}
-
-static void test_limit_aimd__in_an_overload_and_after_an_answer_every_slot_is_held(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 8, TIMEOUT, LATE); /* no abrupt end: the service was slower and slower */
-    scene.at.now += 100 * BECALM_S;
-    check_eq_u64(burst(&scene, 1), 0);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-
-    hang(&scene, 8, TIMEOUT, QUICK);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-    scene.at.now += BECALM_MS;
-    check_eq_u64(round_of(&scene, 1, LATE, BECALM_EVIDENCE_SUCCESS), 1);
-    scene.limit.units = 20; /* still one slot */
-    check_eq_u64(burst(&scene, 9), 1);
-    scene.at.now += 100 * BECALM_S;
-    check_eq_u64(burst(&scene, 1), 0);
-    finish(&scene, 1, BECALM_EVIDENCE_NONE);
-}
-
-static void test_limit_aimd__a_slot_beside_what_hangs_that_is_given_back_is_free(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 12, 10 * BECALM_S, QUICK);
-    uint32_t hung = scene.flying;
-    scene.at.now += 5 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    becalm_limit_give(&scene.limit, &scene.slot[hung]); /* by a thread that has no call for it, say */
-    scene.flying--;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-}
-
-static void test_limit_aimd__beside_what_hangs_there_is_no_more_than_the_most(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 12, 10 * BECALM_S, QUICK);
-    scene.policy.max = scene.flying;
-    scene.at.now += 5 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, LONG), 0);
-    scene.policy.max = 100;
-    scene.policy.max_answers = scene.flying;
-    check_eq_u64(burst_with(&scene, 9, LONG), 0);
-    scene.policy.max_answers = 100;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-}
-
-static void test_limit_aimd__an_attempt_that_asks_has_its_time_from_the_send_on(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 8, 2 * BECALM_S, QUICK);
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-    check_eq_u64(burst_with(&scene, 9, 2 * BECALM_S), 1);
-    scene.at.now += BECALM_S; /* it waits for its connection */
-    becalm_limit_sent(&scene.limit, &scene.slot[0], scene.at.now);
-    scene.at.now += 2 * BECALM_S - 1;
-    check_eq_u64(burst(&scene, 9), 0);
-    finish(&scene, 1, BECALM_EVIDENCE_NONE);
-}
-
-/* Two threads that count at the same moment may find one too many. */
-static void test_limit_aimd__when_nothing_is_in_flight_nothing_hangs(void **state)
-{
-    (void)state;
-    struct scene scene;
-    hang(&scene, 12, 10 * BECALM_S, QUICK);
-    scene.at.now += 5 * BECALM_S;
-    check_eq_u64(burst_with(&scene, 9, LONG), 1);
-    scene.limit.hung++;
-    finish(&scene, scene.flying, BECALM_EVIDENCE_NONE);
-    check_eq_u64(limit_of(&scene), 1);
-}
-
 static void test_limit_aimd__a_reload_keeps_what_it_goes_back_to(void **state)
 {
     (void)state;
@@ -843,6 +676,7 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__what_hangs_in_a_service_that_went_away_holds_no_slot),
              cmocka_unit_test(test_limit_aimd__timeouts_of_what_hung_cut_nothing_and_let_more_ask),
              cmocka_unit_test(test_limit_aimd__an_answer_to_what_was_sent_since_ends_the_absence),
+             cmocka_unit_test(test_limit_aimd__an_answer_in_time_ends_the_absence),
              cmocka_unit_test(test_limit_aimd__a_late_answer_leaves_the_end_of_an_absence_to_the_next),
              cmocka_unit_test(test_limit_aimd__two_late_answers_end_an_absence_without_a_return),
              cmocka_unit_test(test_limit_aimd__who_gets_too_much_to_do_has_not_gone_away),
@@ -854,13 +688,4 @@ BECALM_TESTS(cmocka_unit_test(test_limit_aimd__before_the_first_cut_any_success_
              cmocka_unit_test(test_limit_aimd__where_half_of_all_attempts_time_out_ten_in_a_row_cut),
              cmocka_unit_test(test_limit_aimd__of_few_attempts_a_share_is_half_known),
              cmocka_unit_test(test_limit_aimd__where_no_timeout_is_written_a_share_of_few_says_nothing),
-             cmocka_unit_test(test_limit_aimd__what_hangs_holds_the_last_slot_for_five_seconds_or_longer),
-             cmocka_unit_test(test_limit_aimd__a_longer_timeout_holds_the_last_slot_no_longer),
-             cmocka_unit_test(test_limit_aimd__later_timeouts_do_not_make_what_hangs_hold_the_last_slot_for_longer),
-             cmocka_unit_test(test_limit_aimd__in_an_absence_what_hangs_holds_its_slot_no_longer_either),
-             cmocka_unit_test(test_limit_aimd__in_an_overload_and_after_an_answer_every_slot_is_held),
-             cmocka_unit_test(test_limit_aimd__a_slot_beside_what_hangs_that_is_given_back_is_free),
-             cmocka_unit_test(test_limit_aimd__beside_what_hangs_there_is_no_more_than_the_most),
-             cmocka_unit_test(test_limit_aimd__an_attempt_that_asks_has_its_time_from_the_send_on),
-             cmocka_unit_test(test_limit_aimd__when_nothing_is_in_flight_nothing_hangs),
              cmocka_unit_test(test_limit_aimd__a_reload_keeps_what_it_goes_back_to))
