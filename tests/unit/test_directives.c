@@ -144,6 +144,8 @@ static void test_directives__haproxy_quotes_escapes_and_long_lines(void **state)
     expect(haproxy_parse, "acl a\\ b \"c \\\"d\" 'e\\f' g\"h i\"j",
            "1:1[1:1[1:1 acl, 1:5 a b, 1:10 c \"d, 1:18 e\\f, 1:24 gh ij]]");
     expect(haproxy_parse, "a \\#b \\x41 \\\r\n  c\nd", "1:1[1:1[1:1 a, 1:3 #b, 1:7 A, 2:3 c], 3:1[3:1 d]]");
+    expect(haproxy_parse, "\\\n# x\n \\\r\nd\n\\",
+           "1:1[4:1[4:1 d]]"); /* nothing but the end of a line is no directive */
     expect(haproxy_parse, "a \"\" b", "1:1[1:1[1:1 a, 1:3 , 1:6 b]]");
     expect_error(haproxy_parse, "a b\nc \"d\ne", 2, 3, "not closed on its line");
     expect_error(haproxy_parse, "a \\xg1", 1, 5, "hexadecimal");

@@ -168,6 +168,8 @@ struct yaml_tree *haproxy_parse(const char *name, const char *text, size_t lengt
             directives_step(d);
         } else if (byte == '#') {
             directives_skip_line(d);
+        } else if (byte == '\\' && is_line_end(directives_peek_next(d))) {
+            directives_step(d); /* it continues a line without a word */
         } else {
             line_read(d);
         }
