@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames of a hostile host, behind its SETTINGS, cut as the first byte says. Requests are open, with bodies that wait
  * for its window, and others follow when they are over; some are reset, some left to end by themselves. For all inputs:
- * each stream gets one answer, its body behind that and in its window, one end, and no event after it is closed. */
+ * each stream gets one answer, its body behind that and in its window (that of the protocol until our SETTINGS are
+ * acknowledged), one end, and no event after it is closed. */
 #include "h2/h2.h"
 
 #include <becalm/base.h>
@@ -13,12 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define STREAMS 6u
 #define ALL     24u /* requests of one run */
 #define WINDOW  1000u
+#define FIRST   65535u /* the window of a stream that the protocol begins with */
 
 struct mine {
     struct h2_stream *stream; /* NULL: it is over */
     struct owner *owner;
     uint32_t number;
-    uint32_t held; /* bytes that came and were not taken */
+    uint32_t held; /* bytes that came and were not taken, */
+    uint32_t most; /* and how many these may be */
     bool answered;
     bool ended;
     bool broken;
@@ -28,6 +31,7 @@ struct owner {
     struct h2_session *session;
     struct mine mine[ALL];
     uint32_t count;
+    bool acknowledged;
     bool gone;
 };
 
@@ -44,7 +48,7 @@ static void ask(struct owner *owner)
     draft.method = body ? (struct becalm_text){"POST", 4} : (struct becalm_text){"GET", 3};
     draft.path = (struct becalm_text){"/", 1};
     draft.authority = (struct becalm_text){"a", 1};
-    *mine = (struct mine){.owner = owner, .number = owner->count};
+    *mine = (struct mine){.owner = owner, .number = owner->count, .most = owner->acknowledged ? WINDOW : FIRST};
     mine->stream = h2_request(owner->session, &draft, !body, mine);
     if (mine->stream == NULL) {
         return;
@@ -81,7 +85,7 @@ static void data_came(void *context, const char *bytes, size_t length)
     (void)last;
     BECALM_ASSERT(mine->stream != NULL && mine->answered && !mine->ended && length > 0);
     mine->held += (uint32_t)length;
-    BECALM_ASSERT(mine->held <= WINDOW);
+    BECALM_ASSERT(mine->held <= mine->most);
     if (mine->number % 3 != 2) { /* the others are never read */
         h2_took(mine->stream, length);
         mine->held = 0;
@@ -131,6 +135,17 @@ static void goaway(void *context, uint32_t code)
     owner->gone = true;
 }
 
+static void acknowledged(void *context)
+{
+    struct owner *owner = context;
+    BECALM_ASSERT(!owner->acknowledged);
+    owner->acknowledged = true;
+    for (uint32_t i = 0; i < owner->count; i++) {
+        struct mine *mine = &owner->mine[i];
+        mine->most = mine->held > WINDOW ? mine->held : WINDOW;
+    }
+}
+
 static const struct h2_calls calls = {.answer = answer,
                                       .broken = broken,
                                       .data = data_came,
@@ -139,7 +154,7 @@ static const struct h2_calls calls = {.answer = answer,
                                       .drained = drained,
                                       .closed = closed,
                                       .settings = nothing,
-                                      .acknowledged = nothing,
+                                      .acknowledged = acknowledged,
                                       .goaway = goaway,
                                       .pong = nothing};
 
